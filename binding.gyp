@@ -56,6 +56,7 @@
       "native/transaction/wire.cc",
       "native/verify/signature_verifier.cc",
       "native/submission/fast_path.cc",
+      "native/submission/fast_path_thread.cc",
       "native/submission/recent_texts.cc",
       "native/submission/request_pattern.cc",
       "native/deshred/deshredder.cc",

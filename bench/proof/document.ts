@@ -1,7 +1,7 @@
 // The page of evidence, docs/proof.md, made from the stored results. Pure.
 
 import type { StoredReport } from "../report/stored-report.ts";
-import { renderMarkdown } from "../report/table.ts";
+import { renderMarkdown, type Table } from "../report/table.ts";
 import { type ProofEntry, proofEntries } from "./entries.ts";
 import type { ProofResults } from "./results.ts";
 
@@ -32,6 +32,13 @@ const notMeasured: Evidence = {
   parts: ["There is no stored result yet."],
 };
 
+/** The table without the rows that have no valid round; empty: no row is left. */
+function withResults(table: Table): Table[] {
+  const at = table.columns.indexOf("rounds");
+  const rows = table.rows.filter((row) => at < 0 || !row[at]?.startsWith("0 of"));
+  return rows.length === 0 ? [] : [{ ...table, rows }];
+}
+
 function benchmarkEvidence({ name }: ProofEntry, { runs, sections }: StoredReport): Evidence {
   const section = sections.find((one) => one.name === name);
   const run = section && runs[section.run];
@@ -46,7 +53,7 @@ function benchmarkEvidence({ name }: ProofEntry, { runs, sections }: StoredRepor
     seconds: section.seconds,
     parts: [
       ...section.notes,
-      ...section.tables.map(renderMarkdown),
+      ...section.tables.flatMap(withResults).map(renderMarkdown),
       [`${origin.join(", ")}.`, ...facts].join(" "),
     ],
   };

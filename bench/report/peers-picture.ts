@@ -27,13 +27,24 @@ function numberAt(text: string | undefined): number {
 
 function barsOf({ columns, rows }: Table): Bar[] {
   const at = (row: readonly string[], column: string) => row[columns.indexOf(column)];
-  return rows.map((row) => ({
-    name: row[0] ?? "",
-    cost: at(row, "CPU ns per datagram") ?? "",
-    p50: numberAt(at(row, "last p50")),
-    p99: numberAt(at(row, "last p99")),
-    isWhole: numberAt(at(row, "lost")) === 0,
-  }));
+  return rows
+    .map((row) => ({
+      name: row[0] ?? "",
+      cost: at(row, "CPU ns per datagram") ?? "",
+      p50: numberAt(at(row, "last p50")),
+      p99: numberAt(at(row, "last p99")),
+      isWhole: numberAt(at(row, "lost")) === 0,
+    }))
+    .filter(({ p50 }) => p50 > 0);
+}
+
+/** The picture in words. */
+function summaryOf(groups: readonly { readonly title: string; readonly bars: Bar[] }[]): string {
+  const lines = groups.map(({ title, bars }) => {
+    const values = bars.map(({ name, p50, p99 }) => `${name} ${p50} and ${p99} µs`);
+    return `${title}: ${values.join(", ")}.`;
+  });
+  return ["Latency to the last destination, p50 and p99.", ...lines].join(" ");
 }
 
 function ticksFor(bars: readonly Bar[]): number[] {
@@ -46,7 +57,8 @@ function ticksFor(bars: readonly Bar[]): number[] {
 /** Undefined: the section was not measured. */
 export function peersPicture({ sections }: StoredReport): string | undefined {
   const tables = sections.find(({ name }) => name === "peers")?.tables ?? [];
-  const groups = tables.map((table) => ({ title: table.title, bars: barsOf(table) }));
+  const measured = tables.map((table) => ({ title: table.title, bars: barsOf(table) }));
+  const groups = measured.filter(({ bars }) => bars.length > 0);
   const all = groups.flatMap(({ bars }) => bars);
   if (all.length === 0) return undefined;
   const ticks = ticksFor(all);
@@ -83,7 +95,7 @@ export function peersPicture({ sections }: StoredReport): string | undefined {
     }
   }
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${escapeText(summaryOf(groups))}">`,
     `<style>${pictureStyle}</style>`,
     `<rect class="ground" width="${width}" height="${height}"/>`,
     `<text class="title" x="12" y="24">Latency to the last destination: bar p50, line p99; processor time per datagram</text>`,

@@ -91,7 +91,7 @@ function table(rows: Rows, which: string): Table {
         summarise([...rows.values(which, textOf(line, "contestant"), costOf).values()]).median,
       ),
       ...["first_p50_ns", "first_p99_ns", "last_p50_ns", "last_p99_ns"].map((key) =>
-        micros(numberOf(line, key)),
+        numberOf(line, "samples") === 0 ? "–" : micros(numberOf(line, key)),
       ),
       tail(line, "last_p999_ns"),
       String(numberOf(line, "samples")),

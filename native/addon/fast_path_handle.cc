@@ -30,26 +30,26 @@ bool read_number(const Napi::CallbackInfo& info, size_t place, const char* name,
 }  // namespace
 
 Napi::Function FastPathHandle::define(Napi::Env env) {
-  return DefineClass(env, "NativeFastPath",
-                     {InstanceMethod<&FastPathHandle::set_rules>("setRules"),
-                      InstanceMethod<&FastPathHandle::pause>("pause"),
-                      InstanceMethod<&FastPathHandle::allow>("allow"),
-                      InstanceMethod<&FastPathHandle::note>("note"),
-                      InstanceMethod<&FastPathHandle::watch>("watch"),
-                      InstanceMethod<&FastPathHandle::learn>("learn"),
-                      InstanceMethod<&FastPathHandle::forget>("forget"),
-                      InstanceMethod<&FastPathHandle::forget_all>("forgetAll"),
-                      InstanceMethod<&FastPathHandle::arm>("arm"),
-                      InstanceMethod<&FastPathHandle::claim>("claim"),
-                      InstanceMethod<&FastPathHandle::is_taken>("isTaken"),
-                      InstanceMethod<&FastPathHandle::unwatch>("unwatch"),
-                      InstanceMethod<&FastPathHandle::set_route>("setRoute"),
-                      InstanceMethod<&FastPathHandle::lend>("lend"),
-                      InstanceMethod<&FastPathHandle::lend_again>("lendAgain"),
-                      InstanceMethod<&FastPathHandle::reclaim>("reclaim"),
-                      InstanceMethod<&FastPathHandle::release>("release"),
-                      InstanceMethod<&FastPathHandle::counts>("counts"),
-                      InstanceMethod<&FastPathHandle::close>("close")});
+  return DefineClass(
+      env, "NativeFastPath",
+      {InstanceMethod<&FastPathHandle::set_rules>("setRules"),
+       InstanceMethod<&FastPathHandle::pause>("pause"),
+       InstanceMethod<&FastPathHandle::allow>("allow"),
+       InstanceMethod<&FastPathHandle::note>("note"),
+       InstanceMethod<&FastPathHandle::watch>("watch"),
+       InstanceMethod<&FastPathHandle::learn>("learn"),
+       InstanceMethod<&FastPathHandle::forget>("forget"),
+       InstanceMethod<&FastPathHandle::forget_all>("forgetAll"),
+       InstanceMethod<&FastPathHandle::arm>("arm"), InstanceMethod<&FastPathHandle::claim>("claim"),
+       InstanceMethod<&FastPathHandle::is_taken>("isTaken"),
+       InstanceMethod<&FastPathHandle::unwatch>("unwatch"),
+       InstanceMethod<&FastPathHandle::set_route>("setRoute"),
+       InstanceMethod<&FastPathHandle::lend>("lend"),
+       InstanceMethod<&FastPathHandle::lend_again>("lendAgain"),
+       InstanceMethod<&FastPathHandle::reclaim>("reclaim"),
+       InstanceMethod<&FastPathHandle::release>("release"),
+       InstanceMethod<&FastPathHandle::counts>("counts"),
+       InstanceMethod<&FastPathHandle::close>("close")});
 }
 
 FastPathHandle::FastPathHandle(const Napi::CallbackInfo& info)
@@ -81,8 +81,7 @@ void FastPathHandle::set_rules(const Napi::CallbackInfo& info) {
   std::vector<PublicKey> tip_addresses;
   std::vector<KeyRange> dont_front_keys;
   uint64_t minimum_tip = 0;
-  if (!path_ ||
-      !read_elements(info[0], "tipAddresses", AddressSet::kAddressesMax, tip_addresses) ||
+  if (!path_ || !read_elements(info[0], "tipAddresses", AddressSet::kAddressesMax, tip_addresses) ||
       !read_elements(info[1], "frontKeyRanges", KeyRanges::kRangesMax, dont_front_keys) ||
       !read_u64(info[2], "minimumTip", minimum_tip))
     return;
@@ -109,8 +108,7 @@ void FastPathHandle::note(const Napi::CallbackInfo& info) {
   size_t length = 0;
   if (napi_get_value_string_latin1(info.Env(), info[0], text, sizeof text, &length) == napi_ok)
     path_->note({text, length});
-  else
-    fail(info.Env(), "signature: expected a string" + received(info[0]));
+  else fail(info.Env(), "signature: expected a string" + received(info[0]));
 }
 
 // ---- callers' connections -------------------------------------------------------------------
@@ -132,19 +130,17 @@ Napi::Value FastPathHandle::learn(const Napi::CallbackInfo& info) {
   uint64_t until_ns = 0;
   if (!path_ || !read_number(info, 0, "connection", connection) ||
       !read_bytes(info[1], "head", head) || !read_bytes(info[2], "body", body) ||
-      !read_u32(info[4], "key", kFastPathKeysMax - 1, key) ||
-      !read_u64(info[5], "until", until_ns))
+      !read_u32(info[4], "key", kFastPathKeysMax - 1, key) || !read_u64(info[5], "until", until_ns))
     return env.Undefined();
   const auto encoding = info[3].ToBoolean().Value() ? TransactionTextEncoding::base58
                                                     : TransactionTextEncoding::base64;
-  return Napi::Boolean::New(env, path_->learn(connection, view_of(head), view_of(body), encoding,
-                                              key, until_ns));
+  return Napi::Boolean::New(
+      env, path_->learn(connection, view_of(head), view_of(body), encoding, key, until_ns));
 }
 
 void FastPathHandle::forget(const Napi::CallbackInfo& info) {
   uint32_t connection = 0;
-  if (path_ && read_number(info, 0, "connection", connection))
-    path_->forget(connection);
+  if (path_ && read_number(info, 0, "connection", connection)) path_->forget(connection);
 }
 
 void FastPathHandle::forget_all(const Napi::CallbackInfo& info) {
@@ -195,8 +191,7 @@ Napi::Value FastPathHandle::is_taken(const Napi::CallbackInfo& info) {
 
 void FastPathHandle::unwatch(const Napi::CallbackInfo& info) {
   uint32_t connection = 0;
-  if (path_ && read_number(info, 0, "connection", connection))
-    path_->unwatch(connection);
+  if (path_ && read_number(info, 0, "connection", connection)) path_->unwatch(connection);
 }
 
 // ---- connections to partners ----------------------------------------------------------------
@@ -237,8 +232,7 @@ Napi::Value FastPathHandle::lend(const Napi::CallbackInfo& info) {
 void FastPathHandle::lend_again(const Napi::CallbackInfo& info) {
   uint32_t loan = 0;
   uint64_t until_ns = 0;
-  if (path_ && read_number(info, 0, "loan", loan) &&
-      read_u64(info[1], "until", until_ns))
+  if (path_ && read_number(info, 0, "loan", loan) && read_u64(info[1], "until", until_ns))
     path_->lend_again(loan, until_ns);
 }
 

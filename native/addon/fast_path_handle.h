@@ -1,7 +1,7 @@
 // Fast path handle: the fast path (submission/fast_path.h) as a JavaScript class.
 //
-// Every call is made on the environment's own thread; none takes longer than a write to a socket. After
-// close(), sockets may still end: every call then does nothing and returns undefined.
+// Every call is made on the environment's own thread; none takes longer than a write to a socket.
+// After close(), sockets may still end: every call then does nothing and returns undefined.
 #pragma once
 
 #include <napi.h>
@@ -19,11 +19,11 @@ struct TakenRecord {
   uint32_t send_count;        // 12
   char signature[88];         // 16  base58
   struct Send {
-    uint32_t route;       // 0
-    uint32_t loan;        // 4
-    uint32_t id;          // 8
-    uint32_t wire_bytes;  // 12
-    uint64_t sent_ns;     // 16
+    uint32_t route;             // 0
+    uint32_t loan;              // 4
+    uint32_t id;                // 8
+    uint32_t wire_bytes;        // 12
+    uint64_t sent_ns;           // 16
   } sends[kFastPathRoutesMax];  // 104
 };
 static_assert(sizeof(TakenRecord) == 104 + 24 * kFastPathRoutesMax);
@@ -46,8 +46,9 @@ class FastPathHandle : public Napi::ObjectWrap<FastPathHandle> {
   Napi::Value learn(const Napi::CallbackInfo& info);
   void forget(const Napi::CallbackInfo& info);  // (connection)
   void forget_all(const Napi::CallbackInfo& info);
-  void arm(const Napi::CallbackInfo& info);     // (connection, received bytes modulo 2^32)
-  // (connection, into: a TakenRecord) -> number of sends; 0: nothing was taken, -1: and the request has another form
+  void arm(const Napi::CallbackInfo& info);  // (connection, received bytes modulo 2^32)
+  // (connection, into: a TakenRecord) -> number of sends; 0: nothing was taken, -1: and the request
+  // has another form
   Napi::Value claim(const Napi::CallbackInfo& info);
   Napi::Value is_taken(const Napi::CallbackInfo& info);  // (connection)
   void unwatch(const Napi::CallbackInfo& info);          // (connection)

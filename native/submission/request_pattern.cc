@@ -32,13 +32,13 @@ class Reader {
     return !failed_ && at_ == text_.size();
   }
   // Whether the next character is this one; it is consumed then.
-  bool accept(char wanted) {
+  bool skip(char wanted) {
     skip_spaces();
     if (failed_ || at_ == text_.size() || text_[at_] != wanted) return false;
     at_++;
     return true;
   }
-  void expect(char wanted) { failed_ |= !accept(wanted); }
+  void expect(char wanted) { failed_ |= !skip(wanted); }
   // A text of ASCII characters without escapes, without its quotation marks.
   std::string_view text() {
     expect('"');
@@ -128,7 +128,7 @@ std::optional<SendTransactionCall> read_send_transaction_call(std::string_view b
     const unsigned member = read_member(reader, call);
     if (reader.failed() || member == 0 || (members & member) != 0) return {};
     members |= member;
-  } while (reader.accept(','));
+  } while (reader.skip(','));
   reader.expect('}');
   if (!reader.at_end() || members != kAll || call.transaction.empty()) return {};
   return call;

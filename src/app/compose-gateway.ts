@@ -22,24 +22,20 @@ import { FastPath } from "../gateway/fast-path/fast-path.ts";
 import { HttpServerGroup } from "../gateway/http/server-group.ts";
 import { TlsCertificate } from "../gateway/http/tls-certificate.ts";
 import type { HttpServerOptions } from "../gateway/http/types.ts";
-import type { GatewaySettings, Pages } from "../gateway/methods/dependencies.ts";
+import type { Pages } from "../gateway/methods/dependencies.ts";
 import { preflightOf } from "../gateway/methods/preflight.ts";
 import type { NonceService } from "../gateway/nonces/nonce-service.ts";
 import { SigningKeys } from "../gateway/receipts/signing-keys.ts";
 import type { RouteTable } from "../gateway/routes/route-table.ts";
 import { NodeBundleCommitments } from "../gateway/submission/bundle-commitments.ts";
 import { Pipeline } from "../gateway/submission/pipeline.ts";
-import type { PlanPolicy } from "../gateway/submission/plan.ts";
 import { StatusReader } from "../gateway/submission/status-reader.ts";
 import { SubmissionFailover } from "../gateway/submission/submission-failover.ts";
 import type { BundleCommitments } from "../gateway/submission/types.ts";
 import type { UpcomingLeaders } from "../gateway/tpu/leader-selection.ts";
 import type { Tracker } from "../gateway/tracker/types.ts";
 import { PromptVerifier } from "../gateway/transactions/prompt-verifier.ts";
-import {
-  SignatureVerifier,
-  TransactionInspector,
-} from "../gateway/transactions/transaction-checks.ts";
+import { SignatureVerifier } from "../gateway/transactions/transaction-checks.ts";
 import { RpcClient } from "../platform/solana/rpc-client.ts";
 import { ensureSigningKey } from "../platform/solana/signing-key-file.ts";
 import { Upstream } from "../platform/solana/upstream.ts";
@@ -52,18 +48,12 @@ import type { WriteLocks } from "../relay/streams/write-locks.ts";
 import { TipStatistics } from "../tips/tip-statistics.ts";
 import { openNonces, TrackerPart } from "./compose-partners.ts";
 import { openPortal } from "./compose-portal.ts";
-import { openQuic } from "./compose-quic.ts";
+import { openQuic, type QuicService } from "./compose-quic.ts";
 import { openRoutes } from "./compose-routes.ts";
 import { openShredSales } from "./compose-shreds.ts";
 import { GatewayService } from "./gateway-service.ts";
-import {
-  bytesOf,
-  policyOf,
-  rateLimitOf,
-  settingsOf,
-  shredTipAddressesOf,
-  tipAddressesOf,
-} from "./gateway-settings.ts";
+import { rateLimitOf } from "./gateway-settings.ts";
+import { GatewayTables } from "./gateway-tables.ts";
 import { NodeDirectory } from "./node-directory.ts";
 import { nodeSettingsOf } from "./node-settings.ts";
 import type { ShredSalesService } from "./shred-sales.ts";
@@ -105,91 +95,9 @@ function tlsListenersOf(listen: readonly string[]): string[] {
   return [...new Set([...listen, ...addressAbove(listen)])];
 }
 
-/** Settings that are derived from the configuration alone and follow a reload. */
-class Tables {
-  config: Config;
-  /** This object never changes; a reload changes its fields. */
-  readonly settings: GatewaySettings;
-  inspector: TransactionInspector;
-  /** null: requests are sent after they were read. */
-  readonly #fastPath: FastPath | null;
-  /** Identity in base58. */
-  shredTipAddresses: ReadonlySet<string>;
-  /** Finds only tips to the shred-tip addresses. */
-  shredInspector: TransactionInspector;
-  policy: PlanPolicy;
-
-  /** Shred-tip addresses of all nodes: a landed tip to any of them counts. */
-  knownShredTipAddresses: ReadonlySet<string>;
-
-  readonly #partners: TrackerPart;
-  #nodes: NodeDirectory | null = null;
-
-  /** Throws ShredwayError. */
-  constructor(config: Config, partners: TrackerPart, fastPath: FastPath | null) {
-    this.config = config;
-    this.#partners = partners;
-    this.#fastPath = fastPath;
-    this.policy = policyOf(config, partners.tracker);
-    this.settings = settingsOf(config);
-    this.inspector = new TransactionInspector({
-      tipAddresses: tipAddressesOf(config),
-      dontFrontPrefixes: config.gateway.dontFrontPrefixes,
-    });
-    this.shredTipAddresses = shredTipAddressesOf(config);
-    this.knownShredTipAddresses = this.shredTipAddresses;
-    this.shredInspector = new TransactionInspector({
-      tipAddresses: bytesOf(this.shredTipAddresses),
-      dontFrontPrefixes: [],
-    });
-  }
-
-  /** From now on, the other nodes on the database count. */
-  follow(nodes: NodeDirectory): void {
-    this.#nodes = nodes;
-    nodes.onChange(() => this.#applyNodes());
-    this.#applyNodes();
-  }
-
-  /** Checks the new settings and returns a function that applies them. Throws ShredwayError. */
-  prepare(config: Config): () => void {
-    const { settings, ...tables } = new Tables(config, this.#partners, null);
-    this.#nodes?.check(nodeSettingsOf(config));
-    return () => {
-      this.#partners.apply(config);
-      Object.assign(this, tables);
-      Object.assign(this.settings, settings);
-      this.#nodes?.replace(nodeSettingsOf(config));
-      this.setFastPathRules();
-    };
-  }
-
-  setFastPathRules(): void {
-    const { minimumTipLamports, minimumTipLamportsByMethod } = this.settings;
-    this.#fastPath?.setRules({
-      tipAddresses: tipAddressesOf(this.config),
-      dontFrontPrefixes: this.config.gateway.dontFrontPrefixes,
-      minimumTipLamports: minimumTipLamportsByMethod.sendTransaction ?? minimumTipLamports,
-    });
-  }
-
-  #applyNodes(): void {
-    const nodes = this.#nodes;
-    if (!nodes) return;
-    Object.assign(
-      this.settings,
-      settingsOf(this.config, (address) => nodes.isOffered(address)),
-    );
-    this.knownShredTipAddresses = new Set([
-      ...this.shredTipAddresses,
-      ...nodes.knownShredAddresses(),
-    ]);
-  }
-}
-
 interface GatewayComponents {
   readonly options: GatewayOptions;
-  readonly tables: Tables;
+  readonly tables: GatewayTables;
   /** null: requests are sent after they were read. */
   readonly fastPath: FastPath | null;
   readonly store: Store;
@@ -345,7 +253,7 @@ function openStore({ config, clock, log }: GatewayOptions): Promise<Store> {
 async function openNodeDirectory(
   { config, clock, log }: GatewayOptions,
   { nodes: store, locks, node }: Store,
-  tables: Tables,
+  tables: GatewayTables,
 ): Promise<NodeDirectory | null> {
   if (!isShared(config)) return null;
   const dependencies = { store, locks, node, clock, log };
@@ -412,7 +320,13 @@ interface Servers {
 }
 
 /** One server for http.listen and http.tls, and one for each entry of http.split. */
-function openServers({ gateway, fastPath, config, certificate, log }: Servers): Promise<HttpServerGroup> {
+function openServers({
+  gateway,
+  fastPath,
+  config,
+  certificate,
+  log,
+}: Servers): Promise<HttpServerGroup> {
   const { serves = endpointGroups, split = [], tls } = config.http ?? {};
   const serverOf = (
     listen: readonly string[],
@@ -452,6 +366,48 @@ interface Closable {
   close(): void | Promise<void>;
 }
 
+interface ServiceOptions {
+  /** null: no section `quic`. */
+  readonly openQuic: (gateway: () => Gateway) => QuicService | null;
+  readonly addresses: Closable;
+  readonly partners: TrackerPart;
+  readonly certificate: TlsCertificate | null;
+}
+
+function createService(
+  components: GatewayComponents,
+  { openQuic: openIngress, addresses, partners, certificate }: ServiceOptions,
+): GatewayService {
+  const { options, tables, fastPath, verifier, upstream } = components;
+  const { config, clock, log } = options;
+  const quic = openIngress(() => gateway);
+  const pipeline = makePipeline(components);
+  const late = { gateway: () => gateway, service: () => service, inForce: () => tables.config };
+  const { settings } = tables;
+  const portal = openPortal({ ...options, ...components, ...late, pipeline, settings, quic });
+  const pages = [options.pages, portal].filter((each) => each !== undefined && each !== null);
+  const gateway: Gateway = createGateway(components, pipeline, pages);
+  const service: GatewayService = new GatewayService({
+    ...components,
+    quic,
+    config,
+    pipeline,
+    failover: submissionFailoverOf(components, pipeline),
+    live: tables,
+    gateway,
+    verifier: verifier instanceof SignatureVerifier ? verifier : null,
+    openServer: () => openServers({ gateway, fastPath, config, certificate, log }),
+    others: [portal, addresses, partners, verifier, certificate, upstream, fastPath].filter(
+      (one) => !!one,
+    ),
+    certificate,
+    log,
+    clock,
+  });
+  tables.setFastPathRules();
+  return service;
+}
+
 /** Throws ShredwayError, after closing everything that it opened. */
 export async function openGateway(options: GatewayOptions): Promise<GatewayService> {
   const { config, relay, clock, log } = options;
@@ -463,7 +419,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
   };
   try {
     const fastPath = keep(openFastPath(options));
-    const tables = new Tables(config, partners, fastPath);
+    const tables = new GatewayTables(config, partners, fastPath);
     const certificate = keep(openCertificate(options));
     const store = keep(await openStore(options));
     const signingKeys = keep(await openSigningKeys(options, store));
@@ -484,7 +440,6 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     const tips = keep(await openTips(options, store));
     const shreds = keep(await openShreds({ options, tables, store, nodes, verifier, landings }));
     const nonces = keep(await openNonces({ config, store, clock, log }));
-    const quic = keep(openQuic({ ...options, gateway: () => gateway, keyRing, publicKeys }));
     const components = {
       options,
       tables,
@@ -503,30 +458,12 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       tracker,
       nonces,
     };
-    const pipeline = makePipeline(components);
-    const late = { gateway: () => gateway, service: () => service, inForce: () => tables.config };
-    const { settings } = tables;
-    const portal = openPortal({ ...options, ...components, ...late, pipeline, settings, quic });
-    const pages = [options.pages, portal].filter((each) => each !== undefined && each !== null);
-    const gateway: Gateway = createGateway(components, pipeline, pages);
-    const service: GatewayService = new GatewayService({
-      ...components,
-      quic,
-      config,
-      pipeline,
-      failover: submissionFailoverOf(components, pipeline),
-      live: tables,
-      gateway,
-      verifier: verifier instanceof SignatureVerifier ? verifier : null,
-      openServer: () => openServers({ gateway, fastPath, config, certificate, log }),
-      others: [portal, addresses, partners, verifier, certificate, upstream, fastPath].filter(
-        (one) => !!one,
-      ),
+    const service: GatewayService = createService(components, {
+      openQuic: (gateway) => keep(openQuic({ ...options, gateway, keyRing, publicKeys })),
+      addresses,
+      partners,
       certificate,
-      log,
-      clock,
     });
-    tables.setFastPathRules();
     return service;
   } catch (error) {
     for (const part of opened.toReversed()) await part.close();

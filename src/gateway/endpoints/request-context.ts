@@ -13,8 +13,8 @@ import type { Json } from "../../core/json-rpc/json-text.ts";
 import { scopeMissing } from "../accounts/missing-scope.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import type { HttpResponse } from "../http/types.ts";
-import { FastCall, type FastCallFacts } from "../methods/fast-call.ts";
 import type { LimitVerdict } from "../methods/dependencies.ts";
+import { FastCall, type FastCallFacts } from "../methods/fast-call.ts";
 import type { Call, KeyedMethod, Method, MethodContext, UriOptions } from "../methods/method.ts";
 import { findMethod } from "../methods/method-table.ts";
 import { resemblesProtection } from "../methods/protection.ts";
@@ -80,7 +80,7 @@ interface CallerFacts {
   readonly isForBrowser: boolean;
   readonly receivedNs: bigint;
   readonly ingress?: Ingress;
-  /** The request on the fast path; absent: there is none. */
+  /** The request on the fast path; absent: it came in another way. */
   readonly fastPath?: FastCallFacts;
   /** Value of the request's header x-shredway-receipt. */
   readonly receiptHeader?: string | undefined;
@@ -197,7 +197,7 @@ export class RequestContext implements JsonRpcOptions {
   /** Throws ShredwayError "unauthorized" or "scope_missing". */
   callOf(name: string, scopes: KeyedMethod["scopes"]): Call {
     const { isBlockEngine, receivedNs, ingress, fastPath } = this.#facts;
-    const key = this.#checkScopes(name, scopes);
+    const apiKey = this.#checkScopes(name, scopes);
     this.#uri ??= readUriOptions(this.#facts);
     const { dependencies, settings, admission } = this.#methodContext;
     // Written field by field: spreading the context takes several times as long.
@@ -206,12 +206,12 @@ export class RequestContext implements JsonRpcOptions {
       settings,
       admission,
       nextTurn: this.#methodContext.nextTurn,
-      key,
+      key: apiKey,
       uri: this.#uri,
       isBlockEngine,
       receivedNs,
       ingress,
-      fastPath: fastPath && new FastCall(fastPath, key, dependencies.clock),
+      fastPath: fastPath && new FastCall(fastPath, apiKey, dependencies.clock),
       countCalls: (count) => {
         const { key } = this.#facts;
         if (!key) return;

@@ -4,16 +4,22 @@
 // claims and teaches through a CallerRequest. Nothing is watched before the first accepted submission.
 
 import type { NativeFastPath } from "../../relay/data-plane/native.ts";
-import { TakenRequest } from "../submission/taken-request.ts";
+import type { TakenRequest } from "../submission/taken-request.ts";
 import { readTakenRecord, takenRecordBytes } from "./taken-record.ts";
 
-/** What connections need of the fast path. */
+/** The fast path, as its connections use it. */
 export interface FastPathHost {
   readonly native: NativeFastPath;
   /** Number of an API key; null: there are too many. */
   keyNumber(keyId: string): number | null;
   /** Sends of a request that was not accepted. */
   abandoned(taken: TakenRequest): void;
+}
+
+/** Creates the connections of the HTTP server. */
+export interface FastPathConnections {
+  /** `descriptor` is read when it is first needed. null: the fast path is closed. */
+  connection(descriptor: () => number | undefined): CallerConnection | null;
 }
 
 /** After a lesson, the same head is taught again no sooner. */
@@ -26,9 +32,9 @@ export class CallerConnection {
   #number: number | null = null;
   /** The system refused to watch it. */
   #isRefused = false;
-  /** Of the request that is handled; undefined: not claimed yet. */
+  /** The sends for the request that is handled; undefined: not claimed yet. */
   #taken: TakenRequest | null | undefined;
-  /** Of the newest lesson. */
+  /** Head of the newest lesson. */
   #head: Uint8Array | null = null;
   #freshUntilMs = 0;
   #isClosed = false;
@@ -38,7 +44,7 @@ export class CallerConnection {
     this.#descriptor = descriptor;
   }
 
-  /** What was sent for the request that is handled; null: nothing. */
+  /** The sends for the request that is handled; null: nothing was sent. */
   claim(): TakenRequest | null {
     if (this.#number === null) return null;
     if (this.#taken === undefined) this.#taken = this.#claimed(this.#number);
@@ -115,7 +121,7 @@ export class CallerConnection {
 }
 
 /** An accepted request with sendTransaction and no protective options. */
-export interface Lesson {
+interface Lesson {
   /** Request line and headers, without the empty line. */
   readonly head: Uint8Array;
   readonly body: Uint8Array;

@@ -6,18 +6,26 @@
 // and counts what was sent for requests that were refused afterwards.
 
 import type { Logger } from "../../core/log.ts";
-import { type NativeFastPath, type NativeFastPathCounts, native } from "../../relay/data-plane/native.ts";
+import {
+  type NativeFastPath,
+  type NativeFastPathCounts,
+  native,
+} from "../../relay/data-plane/native.ts";
 import type { TakenRequest } from "../submission/taken-request.ts";
 import { dontFrontRanges } from "../transactions/dont-front.ts";
-import { CallerConnection, type FastPathHost } from "./caller-connection.ts";
+import {
+  CallerConnection,
+  type FastPathConnections,
+  type FastPathHost,
+} from "./caller-connection.ts";
 import { RouteLoans } from "./route-loans.ts";
 
 /** As kFastPathRoutesMax and kFastPathKeysMax in native/submission/fast_path.h. */
 const routesMax = 16;
 const keysMax = 65_536;
 
-/** What every transaction must fulfil. */
-export interface FastPathRules {
+/** Conditions that every transaction must meet. */
+interface FastPathRules {
   /** Public keys of 32 bytes. */
   readonly tipAddresses: readonly Uint8Array[];
   /** Prefixes of base58 addresses. */
@@ -41,7 +49,7 @@ const noCounts: NativeFastPathCounts = {
   unclaimed: 0,
 };
 
-export class FastPath implements FastPathHost {
+export class FastPath implements FastPathHost, FastPathConnections {
   readonly native: NativeFastPath;
   readonly #log: Pick<Logger, "warn">;
   readonly #keyNumbers = new Map<string, number>();
@@ -64,7 +72,6 @@ export class FastPath implements FastPathHost {
     );
   }
 
-  /** A caller's connection; `descriptor` is read when it is first needed. */
   connection(descriptor: () => number | undefined): CallerConnection | null {
     return this.#isClosed ? null : new CallerConnection(this, descriptor);
   }

@@ -7,7 +7,7 @@ import type { NativeFastPath } from "../../relay/data-plane/native.ts";
 import type { FastSend } from "../submission/taken-request.ts";
 
 /** A partner's request around its id and its transaction, and what the partner accepts. */
-export interface FastRouteForm {
+interface FastRouteForm {
   /** Up to the digits of Content-Length. */
   readonly head: string;
   readonly beforeId: string;

@@ -4,8 +4,8 @@
 // operations with sockets of Node.js and ws. server.ts opens one of them with open-engine.ts.
 
 import type { TlsMaterial } from "../../core/tls-material.ts";
+import type { FastPathConnections } from "../fast-path/caller-connection.ts";
 import type { Refusal } from "./answer.ts";
-import type { FastPathConnections } from "./http1-connection.ts";
 import type { HttpHead } from "./types.ts";
 import type { RawSocket, Socket } from "./web-socket-peers.ts";
 

@@ -8,7 +8,7 @@ import type { Socket as TcpSocket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { formatAddress, parseAddress } from "../../core/addresses/addresses.ts";
 import { descriptorOf } from "../../core/socket-descriptor.ts";
-import type { CallerConnection } from "../fast-path/caller-connection.ts";
+import type { CallerConnection, FastPathConnections } from "../fast-path/caller-connection.ts";
 import { type Refusal, statusLine } from "./answer.ts";
 import { Http1Request, stalledMs } from "./http1-request.ts";
 import type { RequestHead, RequestProblem } from "./request-head.ts";
@@ -26,11 +26,6 @@ const waitingBytesMax = 1024 * 1024;
  * side of the connection gets a response for this long.
  */
 const lingerMs = 1000;
-
-/** Watches connections without TLS. */
-export interface FastPathConnections {
-  connection(descriptor: () => number | undefined): CallerConnection | null;
-}
 
 /** The engine, as its connections use it. */
 export interface ConnectionHost {

@@ -20,6 +20,7 @@ import { WebSocketServer } from "ws";
 import { descriptorOf } from "../../core/socket-descriptor.ts";
 import type { TlsMaterial } from "../../core/tls-material.ts";
 import { native } from "../../relay/data-plane/native.ts";
+import type { FastPathConnections } from "../fast-path/caller-connection.ts";
 import { errorAnswer, type Refusal } from "./answer.ts";
 import type {
   Engine,
@@ -29,7 +30,7 @@ import type {
   EngineResponse,
   EngineWebSocketRoute,
 } from "./engine.ts";
-import { type ConnectionHost, type FastPathConnections, Http1Connection } from "./http1-connection.ts";
+import { type ConnectionHost, Http1Connection } from "./http1-connection.ts";
 import { type Http1Request, stalledMs } from "./http1-request.ts";
 import { NodeWebSocket } from "./node-web-socket.ts";
 import type { HttpHead } from "./types.ts";
@@ -58,8 +59,9 @@ interface WebSocketPath {
 /** Without them, new callers of a busy server wait for as many turns as connections are before them. */
 function furtherAcceptors(server: TcpServer, acceptor: () => TcpServer): TcpServer[] {
   const listening = descriptorOf(server);
+  if (listening === undefined) return [];
   const further: TcpServer[] = [];
-  while (listening !== undefined && further.length < acceptorsPerSocket - 1) {
+  while (further.length < acceptorsPerSocket - 1) {
     const fd = native().duplicateDescriptor(listening);
     if (fd < 0) break;
     further.push(acceptor().on("error", nothing).listen({ fd }));

@@ -4,8 +4,7 @@
 
 import type { Clock } from "../../core/clock.ts";
 import type { Reason } from "../../core/errors.ts";
-import type { CallerConnection } from "../fast-path/caller-connection.ts";
-import type { FastPathConnections } from "./http1-connection.ts";
+import type { CallerConnection, FastPathConnections } from "../fast-path/caller-connection.ts";
 import type { MessageLimits } from "./message-allowance.ts";
 import type { TlsCertificate } from "./tls-certificate.ts";
 

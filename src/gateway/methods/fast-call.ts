@@ -28,7 +28,7 @@ export class FastCall {
     this.#clock = clock;
   }
 
-  /** What was sent for this call; null: nothing. A check under way ends without a send. */
+  /** The sends for this call; null: nothing was sent. A check under way ends without a send. */
   claim(): TakenRequest | null {
     return this.#facts.connection.claim();
   }
@@ -38,9 +38,7 @@ export class FastCall {
     const { connection, head, body } = this.#facts;
     const { id, expiresNs } = this.#key;
     const untilNs =
-      expiresNs === null
-        ? foreverNs
-        : this.#clock.monotonicNs() + expiresNs - this.#clock.nowNs();
+      expiresNs === null ? foreverNs : this.#clock.monotonicNs() + expiresNs - this.#clock.nowNs();
     if (untilNs > 0n) connection.learn({ head, body, isBase58, keyId: id, untilNs });
   }
 

@@ -5,14 +5,14 @@
 
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
+import type { RouteLoans } from "../fast-path/route-loans.ts";
+import type { TakenRequest } from "../submission/taken-request.ts";
 import type {
   OutboundTransaction,
   Route,
   RouteCapabilities,
   RouteSnapshot,
 } from "../submission/types.ts";
-import type { RouteLoans } from "../fast-path/route-loans.ts";
-import type { TakenRequest } from "../submission/taken-request.ts";
 import { PartnerEndpoint, type PartnerEndpointOptions } from "./partner-endpoint.ts";
 import { RouteCounter } from "./route-counts.ts";
 
@@ -67,7 +67,13 @@ export class HttpRoute implements Route {
     const isForAll = "all" in plan && isForFastPath(capabilities, plan.all);
     this.#loans = (isForAll && fastPath?.openRoute()) || null;
     const open = (options: PartnerEndpointOptions): PartnerEndpoint =>
-      new PartnerEndpoint(options, { clock, log, counter: this.#counter, loans: this.#loans, capabilities });
+      new PartnerEndpoint(options, {
+        clock,
+        log,
+        counter: this.#counter,
+        loans: this.#loans,
+        capabilities,
+      });
     if ("all" in plan) {
       const port = open(plan.all);
       this.#endpoints = [port];

@@ -23,7 +23,7 @@ const v1TransactionBytesMax = 4096;
 interface RouteDependencies {
   readonly clock: Clock;
   readonly log?: Logger | undefined;
-  /** Sends through routes without TLS before requests are read; absent: there is none. */
+  /** Sends through routes without TLS before requests are read; absent: the fast path is off. */
   readonly fastPath?: FastRoutes | undefined;
   /** Opens routes over QUIC (tpu-route.ts); null: not supported here. Throws like openRoute. */
   readonly openTpu?: ((config: RouteConfig) => Route) | null | undefined;
@@ -76,7 +76,10 @@ function isOverQuic({ kind, quicPorts }: RouteConfig): boolean {
  * Opens a route. It connects when the first transaction is sent, or, over QUIC, before a leader's
  * slots. Throws ShredwayError "config_invalid".
  */
-export function openRoute(config: RouteConfig, { clock, log, openTpu, fastPath }: RouteDependencies): Route {
+export function openRoute(
+  config: RouteConfig,
+  { clock, log, openTpu, fastPath }: RouteDependencies,
+): Route {
   if (isOverQuic(config)) {
     if (openTpu) return openTpu(config);
     throw refused(config, `QUIC is not available; ${quicheHint}`);

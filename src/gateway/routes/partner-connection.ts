@@ -79,7 +79,7 @@ interface Loan {
   readonly number: number;
   /** It was not reclaimed. */
   isOut: boolean;
-  /** What arrived before the request was adopted. */
+  /** Bytes that arrived before the request was adopted. */
   readonly early: Buffer[];
   /** The connection ended before that. */
   end: Error | null;
@@ -241,7 +241,11 @@ export class PartnerConnection {
     const known = this.#headOf;
     if (known?.method !== method || known.path !== path || known.headers !== headers) {
       this.#headOf = { method, path, headers };
-      this.#head = requestHead(this.#origin, { method, path, headers: body === null ? [] : headers });
+      this.#head = requestHead(this.#origin, {
+        method,
+        path,
+        headers: body === null ? [] : headers,
+      });
     }
     if (body === null) return Buffer.from(`${this.#head}\r\n`, "latin1");
     const head = `${this.#head}content-length: ${body.length}\r\n\r\n`;

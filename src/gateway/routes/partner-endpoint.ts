@@ -7,24 +7,24 @@
 // complete response. `report` is never called inside `offer`, but may be inside `flush`.
 
 import type { Clock, Timer } from "../../core/clock.ts";
-import { basicAuthorization, maskerOf } from "../../core/configuration/url-secrets.ts";
+import { maskerOf } from "../../core/configuration/url-secrets.ts";
 import type { Logger } from "../../core/log.ts";
-import type { FastRouteForm, RouteLoans } from "../fast-path/route-loans.ts";
+import type { RouteLoans } from "../fast-path/route-loans.ts";
 import type { FastSend } from "../submission/taken-request.ts";
 import type { OutboundTransaction, RouteCapabilities } from "../submission/types.ts";
 import { ConnectProbe } from "./connect-probe.ts";
 import type { Dialect, HttpAnswer } from "./dialect.ts";
+import { headersOf } from "./endpoint-headers.ts";
+import { EndpointLoans } from "./endpoint-loans.ts";
 import { OutboundQueue, type Waiting } from "./outbound-queue.ts";
 import {
   type HttpCall,
   PartnerConnection,
   type RequestFailure,
   type RequestListener,
-  requestHead,
 } from "./partner-connection.ts";
 import { Health } from "./partner-health.ts";
 import type { RouteCounter } from "./route-counts.ts";
-import { callParts } from "./send-transaction.ts";
 
 /**
  * A timer that fires this late means that this process was blocked, not that the partner is slow.
@@ -67,42 +67,12 @@ interface Request {
   isSent: boolean;
 }
 
-/** Alternating names and values; configured headers take precedence. */
-function headersOf(
-  url: URL,
-  headers: Readonly<Record<string, string>>,
-  contentType: string,
-): string[] {
-  const basic = basicAuthorization(url);
-  const all = new Map([["content-type", contentType]]);
-  if (basic !== null) all.set("authorization", basic);
-  for (const [name, value] of Object.entries(headers)) all.set(name.toLowerCase(), value);
-  return [...all].flat();
-}
-
-/** The requests of the fast path: those that this endpoint would write for one plain transaction. */
-function formOf(
-  { url, dialect }: Pick<PartnerEndpointOptions, "url" | "dialect">,
-  headers: readonly string[],
-  { minimumTipLamports, transactionBytesMax }: PartnerEndpointDependencies["capabilities"],
-): FastRouteForm {
-  const head = requestHead(url, { method: "POST", path: dialect.plainPath ?? "", headers });
-  return {
-    head: `${head}content-length: `,
-    ...callParts,
-    minimumTipLamports,
-    transactionBytesMax,
-  };
-}
-
 export class PartnerEndpoint {
   readonly #options: PartnerEndpointOptions;
   readonly #clock: Clock;
   readonly #log: Logger | undefined;
   readonly #counter: RouteCounter;
-  readonly #loans: RouteLoans | null;
-  /** Connections that were lent, by the number of the loan. */
-  readonly #lent = new Map<number, PartnerConnection>();
+  readonly #loans: EndpointLoans | null;
   readonly #health: Health;
   readonly #connectProbe: ConnectProbe;
   readonly #mask: (text: string) => string;
@@ -133,11 +103,10 @@ export class PartnerEndpoint {
     this.#counter = counter;
     this.#mask = maskerOf(url, headers);
     this.#headers = headersOf(url, headers, dialect.contentType);
-    this.#loans = loans;
-    if (loans) {
-      loans.setForm(formOf(options, this.#headers, capabilities));
-      loans.onAbandoned = (send) => void this.#adopt(send, []);
-    }
+    const path = dialect.plainPath ?? "";
+    this.#loans =
+      loans && new EndpointLoans(loans, { url, path, headers: this.#headers, capabilities });
+    if (loans) loans.onAbandoned = (send) => void this.#adopt(send, []);
     this.#health = new Health(clock, {
       connect: () => this.#connectProbe.start(),
       probe: () => this.#probe(),
@@ -173,7 +142,7 @@ export class PartnerEndpoint {
    * any case.
    */
   offer(outbound: OutboundTransaction): boolean {
-    const send = this.#loans && outbound.taken?.adopt(this.#loans.number);
+    const send = this.#loans && outbound.taken?.adopt(this.#loans.loans.number);
     if (send) return this.#offerSent(outbound, send);
     if (this.#closing || !this.isUp || this.#counter.queued >= this.#options.queueMax) {
       this.#counter.turnAway();
@@ -199,8 +168,8 @@ export class PartnerEndpoint {
 
   /** Waits for the answer to a request of the fast path; false: its connection was closed. */
   #adopt({ loan, id: firstId, sentNs: startedNs }: FastSend, waiting: readonly Waiting[]): boolean {
-    const connection = this.#lent.get(loan);
-    if (!connection) return false;
+    const connection = this.#loans?.connectionOf(loan);
+    if (connection?.loanNumber !== loan) return false;
     const place = this.#idle.indexOf(connection);
     if (place >= 0) this.#idle.splice(place, 1);
     const request: Request = { connection, waiting, firstId, startedNs, isSent: true };
@@ -266,15 +235,9 @@ export class PartnerEndpoint {
 
   /** Nothing waits: the fast path may use the open connections. */
   #lendIdle(): void {
-    const loans = this.#loans;
     const { isUp, isProving } = this.#health;
-    if (!loans || !isUp || isProving || this.#isClosed || this.#queue.length > 0) return;
-    const nowNs = this.#clock.monotonicNs();
-    for (const connection of this.#idle) {
-      if (connection.isLent || !connection.isConnected) continue;
-      connection.lend(loans, nowNs);
-      if (connection.loanNumber !== null) this.#lent.set(connection.loanNumber, connection);
-    }
+    if (!isUp || isProving || this.#isClosed || this.#queue.length > 0) return;
+    this.#loans?.lend(this.#idle, this.#clock.monotonicNs());
   }
 
   /** Nothing more is written to idle connections, except what the fast path has begun. */
@@ -453,19 +416,11 @@ export class PartnerEndpoint {
 
   #over(request: Request): void {
     this.#underWay.delete(request);
-    if (this.#lent.size > this.#options.connections) this.#forgetLoans();
     if (this.#closing) request.connection.close();
     else this.#idle.push(request.connection);
     if (this.#underWay.size > 0) return;
     this.#timeout?.cancel();
     this.#timeout = undefined;
-  }
-
-  /** Loans of connections that have ended. */
-  #forgetLoans(): void {
-    for (const [number, connection] of this.#lent) {
-      if (connection.loanNumber !== number) this.#lent.delete(number);
-    }
   }
 
   #afterwards(): void {

@@ -47,7 +47,7 @@ export interface SubmitRequest {
   /** When the request arrived. */
   readonly receivedNs: bigint;
   readonly ingress?: Ingress | undefined;
-  /** What the fast path sent before the request was read; only for a single transaction. */
+  /** The sends of the fast path, which came before the request was read; only for a single transaction. */
   readonly taken?: TakenRequest | undefined;
 }
 

@@ -1,4 +1,4 @@
-// A caller whose request is on the wire while the event loop stands still, so that the fast path alone can
+// A caller whose request is on the wire while the event loop is blocked, so that the fast path alone can
 // see it.
 
 import { once } from "node:events";
@@ -47,7 +47,8 @@ export class FastCaller {
 
   /** Passes the bytes to the kernel before it returns. */
   write(text: string): void {
-    if (!this.socket.write(text, "latin1")) throw new Error("the kernel did not accept the request");
+    if (!this.socket.write(text, "latin1"))
+      throw new Error("the kernel did not accept the request");
   }
 
   async response(): Promise<Response> {
@@ -83,7 +84,12 @@ export interface Opened {
 /** A gateway with one partner, and an API key. */
 export async function openWithPartner(more: object = {}): Promise<Opened> {
   const partner = closing(await Partner.open());
-  const route = { name: "partner", kind: "swqos", url: `${partner.url}/send`, connections: 4 } as const;
+  const route = {
+    name: "partner",
+    kind: "swqos",
+    url: `${partner.url}/send`,
+    connections: 4,
+  } as const;
   const config = completeConfig({
     relay: { shredVersion: 1, authentication: "off" },
     http: { listen: "127.0.0.1:0", webSocketListen: [] },
@@ -140,8 +146,8 @@ export function transfer(amount: number, tip = 10_000n): Uint8Array {
 
 /** Requests with a result in the snapshot of the fast path. */
 export function counted({ gateway }: Pick<Opened, "gateway">): number {
-  const { taken = 0, different = 0, rejected = 0 } = gateway.snapshot().fastPath ?? {};
-  return taken + different + rejected;
+  const counts = gateway.snapshot().fastPath;
+  return counts ? counts.taken + counts.different + counts.rejected : 0;
 }
 
 /**

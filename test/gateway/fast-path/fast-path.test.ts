@@ -1,12 +1,12 @@
 // The fast path of a real gateway: what is sent before a request is read, and what is not.
 //
-// Each request is written while the event loop stands still (fast-caller.ts), so the results do not depend
+// Each request is written while the event loop is blocked (fast-caller.ts), so the results do not depend
 // on which thread is faster.
 
 import { expect, it } from "vitest";
 import { encodeBase58 } from "../../../src/core/base58.ts";
-import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
 import { isObject } from "../../../src/core/values.ts";
+import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
 import { tipAddress } from "../../support/gateway/gateway.ts";
 import { base64, forged } from "../../support/transactions/tipping.ts";
 import {
@@ -63,7 +63,9 @@ it("sends a repeated request before it is read, once, and records it like every 
   const opened = await openWithPartner();
   const caller = await taught(opened);
   const wire = transfer(2);
-  expect(await writeAlone(opened, caller, requestOf(opened.key, bodyOf(wire, undefined, "b")))).toBe(true);
+  expect(
+    await writeAlone(opened, caller, requestOf(opened.key, bodyOf(wire, undefined, "b"))),
+  ).toBe(true);
   expect((await caller.response()).body).toMatchObject({ result: signatureOf(wire), id: "b" });
   await acknowledged(opened, wire);
   expect(receivedBy(opened)).toEqual([base64(transfer(1)), base64(wire)]);
@@ -87,7 +89,9 @@ it("uses the connection again and again", async () => {
   const caller = await taught(opened);
   for (let i = 2; i < 30; i++) {
     const wire = transfer(i);
-    expect(await writeAlone(opened, caller, requestOf(opened.key, bodyOf(wire, undefined, i)))).toBe(true);
+    expect(
+      await writeAlone(opened, caller, requestOf(opened.key, bodyOf(wire, undefined, i))),
+    ).toBe(true);
     expect((await caller.response()).body.result).toBe(signatureOf(wire));
     await acknowledged(opened, wire);
   }
@@ -112,9 +116,19 @@ it("takes base58 where the caller uses it", async () => {
 });
 
 it.each<[name: string, request: (opened: Opened) => string, status: number, result: string]>([
-  ["a forged signature", ({ key }) => requestOf(key, bodyOf(forged(transfer(2)))), 200, "signature"],
+  [
+    "a forged signature",
+    ({ key }) => requestOf(key, bodyOf(forged(transfer(2)))),
+    200,
+    "signature",
+  ],
   ["a tip that is too low", ({ key }) => requestOf(key, bodyOf(transfer(2, 999n))), 200, "tip"],
-  ["a text that is no transaction", ({ key }) => requestOf(key, bodyOf(Buffer.alloc(99))), 200, "param"],
+  [
+    "another text than a transaction",
+    ({ key }) => requestOf(key, bodyOf(Buffer.alloc(99))),
+    200,
+    "param",
+  ],
   ["an unknown key", () => requestOf("b".repeat(40), bodyOf(transfer(2))), 401, "API key"],
 ])("leaves %s to the gateway, which refuses it", async (_, request, status, result) => {
   const opened = await openWithPartner({
@@ -137,7 +151,9 @@ it.each([
   const opened = await openWithPartner();
   const caller = await taught(opened);
   const wire = transfer(2);
-  expect(await writeAlone(opened, caller, requestOf(opened.key, bodyOf(wire, options)))).toBe(false);
+  expect(await writeAlone(opened, caller, requestOf(opened.key, bodyOf(wire, options)))).toBe(
+    false,
+  );
   await caller.response();
   // A protected form is never taught; the plain one is again.
   const next = bodyOf(transfer(3), options);
@@ -174,7 +190,8 @@ it("sends nothing for a key that was revoked, or whose limit is used up", async 
   }
   expect(results).toContain(false);
   const [first] = await opened.gateway.keys.keys();
-  for (const { id } of await opened.gateway.keys.keys()) await opened.gateway.keys.revokeKey(id, 1n);
+  for (const { id } of await opened.gateway.keys.keys())
+    await opened.gateway.keys.revokeKey(id, 1n);
   expect(first).toBeDefined();
   await opened.gateway.refreshKeys();
   const before = opened.partner.posts.length;
@@ -217,7 +234,11 @@ it("reports a partner that ends the connection without an answer", async () => {
   expect((await caller.response()).body.result).toBe(signatureOf(wire));
   await expect
     .poll(async () => (await eventsOf(opened, wire)).slice(1, 4), { timeout: 20_000 })
-    .toMatchObject([{ kind: "queued" }, { kind: "sent" }, { kind: "failed", reason: "connection_lost" }]);
+    .toMatchObject([
+      { kind: "queued" },
+      { kind: "sent" },
+      { kind: "failed", reason: "connection_lost" },
+    ]);
 });
 
 it("reads the answer of a partner that was faster than the event loop", async () => {

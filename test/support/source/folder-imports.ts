@@ -38,7 +38,16 @@ export const folderImports: Readonly<Record<string, Readonly<Record<string, read
       routes: ["fast-path", "submission", "tpu"],
       receipts: ["submission"],
       schema: ["submission"],
-      methods: ["accounts", "fast-path", "http", "nonces", "receipts", "schema", "submission", "tracker"],
+      methods: [
+        "accounts",
+        "fast-path",
+        "http",
+        "nonces",
+        "receipts",
+        "schema",
+        "submission",
+        "tracker",
+      ],
       endpoints: ["accounts", "http", "methods", "receipts", "schema", "submission", "tracker"],
     },
     platform: {
