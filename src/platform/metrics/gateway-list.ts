@@ -120,9 +120,8 @@ const http: readonly Metric<GatewayFacts>[] = [
   counters(
     "shredway_gateway_fast_path_requests_total",
     ["result"],
-    "Requests on connections of the fast path by result: taken (sent before they were read), late (read before " +
-      "they were checked), different (not a repetition of an accepted request), or rejected (left to the usual " +
-      "checks).",
+    "Requests on the fast path by result: taken (sent before they were read), late (read first), " +
+      "different (no repetition of an accepted request), rejected (left to the usual checks).",
     ({ fastPath }, add) => {
       if (!fastPath) return;
       const { taken, late, different, rejected } = fastPath;

@@ -63,6 +63,7 @@ describe("good configurations", () => {
         checkThreads: 2,
         warmUpSubmissions: 4000,
         checkQueueMax: 2048,
+        fastPath: true,
         resendMs: 2000,
         partnerUnitLamports: 10,
         readMethods: { add: [], remove: [] },
