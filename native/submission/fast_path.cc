@@ -264,8 +264,7 @@ std::optional<uint32_t> FastPath::lend(uint32_t route, int fd, uint64_t until_ns
   if (own < 0) return {};
   const std::scoped_lock lock(mutex_);
   uint32_t number = 0;
-  if (route >= kFastPathRoutesMax ||
-      (free_loans_.empty() && loans_.size() >= kFastPathLoansMax)) {
+  if (route >= kFastPathRoutesMax || (free_loans_.empty() && loans_.size() >= kFastPathLoansMax)) {
     close(own);
     return {};
   }
@@ -413,8 +412,8 @@ FastPath::Finding FastPath::check(Look& look) {
                                                                            : Finding::rejected;
 }
 
-// JavaScript has read no byte of what was seen. The number of waiting bytes is read before the number
-// of received ones: bytes that arrive in between make the difference larger, never smaller.
+// JavaScript has read no byte of what was seen. The number of waiting bytes is read before the
+// number of received ones: bytes that arrive in between make the difference larger, never smaller.
 bool FastPath::is_at_front(const Look& look) {
   int waiting = 0;
   tcp_info info{};
@@ -474,8 +473,8 @@ std::optional<uint32_t> FastPath::pop_loan_locked(Route& route, uint64_t at_ns) 
   return {};
 }
 
-// `sent_ns` stays 0 if the kernel did not take the whole request: an idle connection always has space,
-// so this one is broken, and its end is reported to JavaScript.
+// `sent_ns` stays 0 if the kernel did not take the whole request: an idle connection always has
+// space, so this one is broken, and its end is reported to JavaScript.
 void FastPath::write_one(const Look& look, Writing& writing) {
   const FastRoute& route = *writing.settings;
   const size_t text_length = base64_text_length(look.wire_bytes);
@@ -530,7 +529,8 @@ void FastPath::end(const Look& look, Finding finding) {
   Connection& connection = connections_[look.connection];
   connection.is_in_use = false;
   if (!connection.is_open) close_connection_locked(look.connection);
-  const bool is_left = connection.stage == Stage::checking && connection.generation == look.generation;
+  const bool is_left =
+      connection.stage == Stage::checking && connection.generation == look.generation;
   // More bytes of the request may follow, unless they show already that it is another one.
   if (is_left) connection.stage = finding == Finding::nothing ? Stage::armed : Stage::idle;
   if (finding == Finding::different) counts_.different++;

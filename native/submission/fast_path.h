@@ -1,18 +1,19 @@
 // Fast path: sends a transaction to the partners before JavaScript has read its request.
 //
-// JavaScript decides; this thread repeats a decision. When a request with sendTransaction was accepted,
-// JavaScript teaches its pattern (request_pattern.h) to the caller's connection, and lends idle
-// connections to partners. If the next request on the connection repeats the pattern, the thread checks
-// its transaction (form, tip, duplicates, signatures) and writes it to the lent connections. It only
-// looks at the bytes: JavaScript reads the same bytes as always, claims what was sent, and does
-// everything else. What the thread does not know completely it leaves to JavaScript.
+// JavaScript decides; this thread repeats a decision. When a request with sendTransaction was
+// accepted, JavaScript teaches its pattern (request_pattern.h) to the caller's connection, and
+// lends idle connections to partners. If the next request on the connection repeats the pattern,
+// the thread checks its transaction (form, tip, duplicates, signatures) and writes it to the lent
+// connections. It only looks at the bytes: JavaScript reads the same bytes as always, claims what
+// was sent, and does everything else. What the thread does not know completely it leaves to
+// JavaScript.
 //
-// A request is at the front of the socket's buffer if JavaScript has read exactly the bytes before it.
-// JavaScript says how many these are, and the kernel's counters confirm it after the look. So bytes
-// inside of a body are never taken for a request.
+// A request is at the front of the socket's buffer if JavaScript has read exactly the bytes before
+// it. JavaScript says how many these are, and the kernel's counters confirm it after the look. So
+// bytes inside of a body are never taken for a request.
 //
-// Sockets are duplicated: when JavaScript closes its own descriptor, this one still belongs to the same
-// connection. One thread runs; all public functions are called on JavaScript's thread.
+// Sockets are duplicated: when JavaScript closes its own descriptor, this one still belongs to the
+// same connection. One thread runs; all public functions are called on JavaScript's thread.
 #pragma once
 
 #include <array>
@@ -44,20 +45,20 @@ inline constexpr size_t kFastPathRequestBytesMax = 16'384;
 
 // A partner's request around the id and the transaction.
 struct FastRoute {
-  std::string head;           // up to the digits of Content-Length
-  std::string before_id;      // first part of the body
-  std::string before_text;    // between the id and the transaction's text
-  std::string after_text;     // last part of the body
-  uint64_t minimum_tip = 0;   // lamports
-  uint32_t bytes_max = 0;     // of a transaction
+  std::string head;          // up to the digits of Content-Length
+  std::string before_id;     // first part of the body
+  std::string before_text;   // between the id and the transaction's text
+  std::string after_text;    // last part of the body
+  uint64_t minimum_tip = 0;  // lamports
+  uint32_t bytes_max = 0;    // of a transaction
 };
 
 struct FastSend {
   uint32_t route;
   uint32_t loan;
-  uint32_t id;            // of the call
-  uint32_t wire_bytes;    // of the transaction
-  uint64_t sent_ns;       // CLOCK_MONOTONIC, when the kernel had the last byte
+  uint32_t id;          // of the call
+  uint32_t wire_bytes;  // of the transaction
+  uint64_t sent_ns;     // CLOCK_MONOTONIC, when the kernel had the last byte
 };
 
 // A request that was taken.
@@ -70,10 +71,10 @@ struct TakenRequest {
 };
 
 struct FastPathCounts {
-  uint64_t taken = 0;       // requests that were sent on at least one route
-  uint64_t different = 0;   // requests that do not repeat the pattern
-  uint64_t rejected = 0;    // transactions that JavaScript has to refuse, or to look at
-  uint64_t late = 0;        // JavaScript was first
+  uint64_t taken = 0;      // requests that were sent on at least one route
+  uint64_t different = 0;  // requests that do not repeat the pattern
+  uint64_t rejected = 0;   // transactions that JavaScript has to refuse, or to look at
+  uint64_t late = 0;       // JavaScript was first
   uint32_t connections = 0;
   uint32_t loans = 0;
   uint32_t unclaimed = 0;
@@ -98,16 +99,17 @@ class FastPath {
   // ---- callers' connections ----
   // Returns its number, or nothing if there are too many or the system refuses a descriptor.
   std::optional<uint32_t> watch(int fd);
-  // The next requests may repeat this one, until `until_ns` (CLOCK_MONOTONIC). False: it has another form.
+  // The next requests may repeat this one, until `until_ns` (CLOCK_MONOTONIC). False: it has
+  // another form.
   bool learn(uint32_t connection, std::string_view head, std::string_view body,
              TransactionTextEncoding encoding, uint32_t key, uint64_t until_ns);
   void forget(uint32_t connection);
   void forget_all();
-  // JavaScript has read `received` bytes (modulo 2^32) of the connection, and its next request may be
-  // taken.
+  // JavaScript has read `received` bytes (modulo 2^32) of the connection, and its next request may
+  // be taken.
   void arm(uint32_t connection, uint32_t received);
-  // What was sent for the request that JavaScript reads now; at most once for each request. Afterwards it is
-  // not taken any more.
+  // What was sent for the request that JavaScript reads now; at most once for each request.
+  // Afterwards it is not taken any more.
   std::optional<TakenRequest> claim(uint32_t connection);
   // Whether `claim` would return something; never stops a check.
   bool is_taken(uint32_t connection);
@@ -116,7 +118,8 @@ class FastPath {
 
   // ---- connections to partners ----
   bool set_route(uint32_t route, FastRoute settings);
-  // An idle, connected socket; until `until_ns` one request may be written to it. Nothing: too many.
+  // An idle, connected socket; until `until_ns` one request may be written to it. Nothing: too
+  // many.
   std::optional<uint32_t> lend(uint32_t route, int fd, uint64_t until_ns);
   // Lends it again after `reclaim`, or after its request was answered.
   void lend_again(uint32_t loan, uint64_t until_ns);
@@ -186,8 +189,8 @@ class FastPath {
   };
 
   FastPath() = default;
-  // nothing: the request is not complete, or JavaScript has read from it; different: it does not repeat
-  // the pattern; rejected: JavaScript has to refuse it, or to look at it.
+  // nothing: the request is not complete, or JavaScript has read from it; different: it does not
+  // repeat the pattern; rejected: JavaScript has to refuse it, or to look at it.
   enum class Finding : uint8_t { nothing, different, rejected, valid };
 
   void run();

@@ -1,8 +1,8 @@
 // Recent texts: remembers the most recent signatures, to recognise a transaction that was submitted
 // before.
 //
-// Keeps fingerprints of 64 bits of at least the last kGenerationMax texts, in bounded memory. A false match
-// only means that the fast path leaves a transaction to JavaScript.
+// Keeps fingerprints of 64 bits of at least the last kGenerationMax texts, in bounded memory. A
+// false match only means that the fast path leaves a transaction to JavaScript.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,10 @@
-// Request pattern: recognises an HTTP request with sendTransaction that repeats an earlier one of its
-// connection.
+// Request pattern: recognises an HTTP request with sendTransaction that repeats an earlier one of
+// its connection.
 //
-// For the fast path (fast_path.h). JavaScript has answered the earlier request; a repetition has the same
-// head (but for the length of its body) and the same options, and differs only in its id and its
-// transaction. Everything else is left to JavaScript, so this reader knows no other form: one call, two
-// parameters, no escapes. Pure; never allocates in match().
+// For the fast path (fast_path.h). JavaScript has answered the earlier request; a repetition has
+// the same head (but for the length of its body) and the same options, and differs only in its id
+// and its transaction. Everything else is left to JavaScript, so this reader knows no other form:
+// one call, two parameters, no escapes. Pure; never allocates in match().
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ struct SendTransactionCall {
   std::string_view options;      // with braces
 };
 
-// Returns nothing unless the body has the form above: ASCII without escapes, members in any order, each
-// once, an id that is a whole number or a short text.
+// Returns nothing unless the body has the form above: ASCII without escapes, members in any order,
+// each once, an id that is a whole number or a short text.
 std::optional<SendTransactionCall> read_send_transaction_call(std::string_view body);
 
 class RequestPattern {
@@ -34,8 +34,8 @@ class RequestPattern {
   static std::optional<RequestPattern> learn(std::string_view head, std::string_view body,
                                              TransactionTextEncoding encoding);
 
-  // repeated: `bytes` is exactly one request that repeats the learned one; incomplete: its beginning,
-  // with a part of the body.
+  // repeated: `bytes` is exactly one request that repeats the learned one; incomplete: its
+  // beginning, with a part of the body.
   enum class Match : uint8_t { different, incomplete, repeated };
   // `transaction` is set if it is repeated.
   Match match(std::string_view bytes, std::string_view& transaction) const;

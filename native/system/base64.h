@@ -1,6 +1,7 @@
 // Base64 (RFC 4648, section 4): the text form of transactions in JSON.
 //
-// Only the canonical form with padding: every sequence of bytes has exactly one text. No allocation.
+// Only the canonical form with padding: every sequence of bytes has exactly one text. No
+// allocation.
 #pragma once
 
 #include <cstddef>
