@@ -76,7 +76,7 @@ TEST(submission_recent_texts_keeps_what_comes_again) {
     const auto known = last_added.find(common);
     CHECK_EQ(recent.add(recent_text(common)), known == last_added.end());
     last_added[common] = i;
-    // Once every half generation.
+    // Four times in each generation.
     if (i % (kLast / 4) == 0) CHECK_EQ(recent.add(recent_text(200'000'000)), i == 0);
   }
 }
