@@ -230,8 +230,7 @@ class FastPathLab {
     CHECK_EQ(read(request.size()), request);
     return path->claim(connection);
   }
-  // The request is left to JavaScript. Then one that is not is sent, so that nothing else is the
-  // reason.
+  // The request is left to JavaScript.
   void check_left(const std::string& request) {
     arm();
     CHECK(!serve(request));

@@ -198,6 +198,7 @@ TEST(submission_fast_path_takes_a_bounded_number_that_is_not_claimed) {
   CHECK_EQ(lab.path->counts().unclaimed, uint32_t{0});
   // Each was written to the same socket, by its own loan.
   CHECK_EQ(partner_ids(receive_now(lab.partner.far)).size(), size_t{kMax});
+  lab.path->lend_again(lab.loan, kForever);
   lab.arm();
   CHECK(lab.serve(lab_request(tip_transaction(1000))).has_value());
 }
