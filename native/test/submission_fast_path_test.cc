@@ -32,6 +32,7 @@ TEST(submission_fast_path_sends_a_repeated_request_once) {
   CHECK(wait_until([&] { return lab.path->counts().taken == 1; }));
   CHECK(lab.path->is_taken(lab.connection));
   CHECK_EQ(lab.path->counts().unclaimed, uint32_t{1});
+  lab.arm();  // ignored until it is claimed
   // Every byte is still there for JavaScript.
   CHECK_EQ(lab.read(request.size()), request);
   const auto taken = lab.path->claim(lab.connection);
