@@ -339,6 +339,7 @@ TEST(submission_fast_path_ends_connections_at_any_time) {
   constexpr size_t kRounds = 2000;
   std::mt19937_64 random(3);
   FastPathLab lab;
+  TcpPair other_caller;
   const FastPathCounts before = lab.path->counts();
   const std::vector<std::string> requests = racing_requests(kRounds);
   RacingCaller caller(lab.caller.near, requests);
@@ -357,8 +358,12 @@ TEST(submission_fast_path_ends_connections_at_any_time) {
     written += partner_ids(receive_now(lab.partner.far)).size();
     CHECK_EQ(written, claimed);
     lab.read(requests[i].size());
+    if (random() % 4 == 0) usleep(100);  // the thread ends its look before
     lab.connection = *lab.path->watch(lab.caller.far);
     CHECK(lab.connection < 8);  // numbers are used again
+    const uint32_t other = *lab.path->watch(other_caller.far);
+    CHECK(other != lab.connection);
+    lab.path->unwatch(other);
     CHECK(lab.learn(lab.connection));
     lab.loan = *lab.path->lend(0, lab.partner.near, kForever);
   }
@@ -368,6 +373,37 @@ TEST(submission_fast_path_ends_connections_at_any_time) {
   CHECK_EQ(counts.unclaimed, uint32_t{0});
   CHECK_EQ(counts.taken, claimed);
   CHECK(claimed >= kRounds / 8);
+}
+
+// What JavaScript decides holds as soon as the call has returned: nothing is sent afterwards.
+TEST(submission_fast_path_follows_decisions_at_once) {
+  constexpr size_t kRounds = 2000;
+  std::mt19937_64 random(5);
+  FastPathLab lab;
+  const std::vector<std::string> requests = racing_requests(kRounds);
+  RacingCaller caller(lab.caller.near, requests);
+  const TransactionInspector no_tips({}, {});
+  for (size_t i = 0; i < kRounds; i++) {
+    lab.arm();
+    caller.allow_next();
+    pass_time(lab, i, random);
+    const uint64_t decision = random() % 5;
+    if (decision == 0) lab.path->set_rules(std::make_shared<TransactionInspector>(no_tips), 1000);
+    if (decision == 1) lab.path->set_rules(lab_inspector(), kLabTip + 1);
+    if (decision == 2) lab.path->forget_all();
+    if (decision == 3) lab.path->note(signature_of(tip_transaction(i)));
+    if (decision == 4) lab.path->allow(kLabKey, 0);
+    const bool is_taken = lab.path->is_taken(lab.connection);
+    spin(random);
+    CHECK_EQ(lab.read(requests[i].size()), requests[i]);
+    CHECK_EQ(lab.path->claim(lab.connection).has_value(), is_taken);
+    CHECK_EQ(partner_ids(receive_now(lab.partner.far)).size(), size_t{is_taken ? 1u : 0u});
+    lab.path->set_rules(lab_inspector(), 1000);
+    lab.path->allow(kLabKey, 1000);
+    CHECK(lab.learn(lab.connection));
+    lab.path->lend_again(lab.loan, kForever);
+  }
+  CHECK_EQ(lab.path->counts().unclaimed, uint32_t{0});
 }
 
 // The path ends while callers write and before everything is claimed.
