@@ -166,7 +166,7 @@ std::optional<TakenRequest> FastPath::claim(uint32_t connection) {
   known.generation++;
   if (!is_sent) return {};
   counts_.unclaimed--;
-  if (known.key < keys_.size()) keys_[known.key].unclaimed--;
+  keys_[known.taken_key].unclaimed--;
   return known.taken;
 }
 

@@ -149,6 +149,7 @@ class FastPath {
     uint64_t until_ns = 0;
     std::shared_ptr<const RequestPattern> pattern;
     TakenRequest taken;
+    uint32_t taken_key = 0;  // of `taken`; `key` may be that of another request by now
   };
   // kept: JavaScript uses it, or it is broken.
   enum class LoanState : uint8_t { free, writing, written, kept };
@@ -173,6 +174,7 @@ class FastPath {
     uint32_t generation = 0;
     uint32_t received = 0;
     int fd = -1;
+    uint32_t key = 0;
     uint64_t begun_ns = 0;
     std::shared_ptr<const RequestPattern> pattern;
     std::shared_ptr<const TransactionInspector> inspector;
