@@ -109,6 +109,7 @@ bool FastPath::begin(Look& look) {
   look.fd = connection.fd;
   look.generation = connection.generation;
   look.received = connection.received;
+  look.key = connection.key;
   look.pattern = connection.pattern;
   look.inspector = inspector_;
   look.minimum_tip = minimum_tip_;
@@ -180,7 +181,7 @@ bool FastPath::reserve(const Look& look) {
   const bool is_current = connection.stage == Stage::checking &&
                           connection.generation == look.generation && !is_stopped_;
   if (!is_current || look.tip < minimum_tip_ || inspector_ != look.inspector) return false;
-  if (connection.key >= keys_.size() || keys_[connection.key].left == 0) return false;
+  if (look.key >= keys_.size() || keys_[look.key].left == 0) return false;
   if (recent_.contains(signature)) return false;
   for (uint32_t number = 0; number < kFastPathRoutesMax; number++) {
     Route& route = routes_[number];
@@ -195,8 +196,9 @@ bool FastPath::reserve(const Look& look) {
   }
   if (writings_.empty()) return false;
   recent_.add(signature);
-  keys_[connection.key].left--;
-  keys_[connection.key].unclaimed++;
+  keys_[look.key].left--;
+  keys_[look.key].unclaimed++;
+  connection.taken_key = look.key;
   counts_.unclaimed++;
   connection.stage = Stage::sending;
   return true;
@@ -258,7 +260,7 @@ void FastPath::finish(const Look& look) {
     counts_.taken++;
   } else {
     counts_.unclaimed--;
-    keys_[connection.key].unclaimed--;
+    keys_[look.key].unclaimed--;
   }
   changed_.notify_all();
 }
