@@ -127,21 +127,20 @@ bool FastPath::learn(uint32_t connection, std::string_view head, std::string_vie
 
 void FastPath::forget(uint32_t connection) {
   const std::scoped_lock lock(mutex_);
-  if (connection >= connections_.size()) return;
-  connections_[connection].pattern = nullptr;
-  if (connections_[connection].stage == Stage::armed) connections_[connection].stage = Stage::idle;
+  if (connection < connections_.size()) forget_locked(connections_[connection]);
 }
 
 void FastPath::forget_all() {
   const std::scoped_lock lock(mutex_);
-  for (Connection& connection : connections_) {
-    connection.pattern = nullptr;
-    // A check under way ends without a send.
-    if (connection.stage == Stage::armed || connection.stage == Stage::checking) {
-      connection.stage = Stage::idle;
-      connection.generation++;
-    }
-  }
+  for (Connection& connection : connections_) forget_locked(connection);
+}
+
+// A check under way ends without a send.
+void FastPath::forget_locked(Connection& connection) {
+  connection.pattern = nullptr;
+  if (connection.stage != Stage::armed && connection.stage != Stage::checking) return;
+  connection.stage = Stage::idle;
+  connection.generation++;
 }
 
 void FastPath::arm(uint32_t connection, uint32_t received) {

@@ -105,6 +105,7 @@ class FastPath {
   // another form.
   bool learn(uint32_t connection, std::string_view head, std::string_view body,
              TransactionTextEncoding encoding, uint32_t key, uint64_t until_ns);
+  // Nothing more is taken before the next lesson; a check under way ends without a send.
   void forget(uint32_t connection);
   void forget_all();
   // JavaScript has read `received` bytes (modulo 2^32) of the connection, and its next request may
@@ -211,6 +212,7 @@ class FastPath {
   void end(const Look& look, Finding finding);
   bool has_free_loan_locked(uint64_t at_ns) const;
   std::optional<uint32_t> pop_loan_locked(Route& route, uint64_t at_ns);
+  static void forget_locked(Connection& connection);
   void take_back_locked(uint32_t number);
   void close_connection_locked(uint32_t number);
 

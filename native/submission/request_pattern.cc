@@ -9,6 +9,9 @@ constexpr std::string_view kHeadEnd = "\r\n\r\n";
 constexpr std::string_view kLengthName = "\r\ncontent-length:";
 // More digits than any request of a transaction has.
 constexpr size_t kLengthDigitsMax = 5;
+// A pattern is kept for each connection.
+constexpr size_t kHeadBytesMax = 4096;
+constexpr size_t kOptionsBytesMax = 1024;
 constexpr size_t kIdDigitsMax = 15;
 constexpr size_t kIdTextMax = 64;
 
@@ -136,6 +139,7 @@ std::optional<SendTransactionCall> read_send_transaction_call(std::string_view b
 
 std::optional<RequestPattern> RequestPattern::learn(std::string_view head, std::string_view body,
                                                     TransactionTextEncoding encoding) {
+  if (head.size() > kHeadBytesMax) return {};
   const auto is_same = [](char a, char b) { return lower(a) == b; };
   const auto name =
       std::search(head.begin(), head.end(), kLengthName.begin(), kLengthName.end(), is_same);
@@ -147,7 +151,7 @@ std::optional<RequestPattern> RequestPattern::learn(std::string_view head, std::
   const auto end = std::find_if_not(begin, head.end(), is_digit);
   if (begin == end) return {};
   const auto call = read_send_transaction_call(body);
-  if (!call) return {};
+  if (!call || call->options.size() > kOptionsBytesMax) return {};
   RequestPattern pattern;
   pattern.head_before_.assign(head.begin(), begin);
   pattern.head_after_.assign(end, head.end());

@@ -200,6 +200,9 @@ TEST(submission_request_pattern_learns_heads_with_one_length) {
   CHECK(!can_learn("POST /?a=Content-Length: 5 HTTP/1.1\r\nHost: a"));
   CHECK(!can_learn("Content-Length: 5"));
   CHECK(!can_learn(""));
+  const std::string head = "POST / HTTP/1.1\r\nContent-Length: 5\r\nA: ";
+  CHECK(can_learn(head + std::string(4096 - head.size(), 'a')));
+  CHECK(!can_learn(head + std::string(4097 - head.size(), 'a')));
 }
 
 TEST(submission_request_pattern_learns_calls_only) {
