@@ -381,24 +381,30 @@ TEST(submission_fast_path_follows_decisions_at_once) {
   std::mt19937_64 random(5);
   FastPathLab lab;
   const std::vector<std::string> requests = racing_requests(kRounds);
+  std::vector<std::string> signatures;
+  for (size_t i = 0; i < kRounds; i++) signatures.push_back(signature_of(tip_transaction(i)));
   RacingCaller caller(lab.caller.near, requests);
-  const TransactionInspector no_tips({}, {});
+  // Made before, because that takes longer than the look at a request.
+  const auto rules = lab_inspector();
+  const auto no_tips = std::make_shared<const TransactionInspector>(std::span<const PublicKey>(),
+                                                                    std::span<const KeyRange>());
+  lab.path->set_rules(rules, 1000);
   for (size_t i = 0; i < kRounds; i++) {
     lab.arm();
     caller.allow_next();
     pass_time(lab, i, random);
     const uint64_t decision = random() % 5;
-    if (decision == 0) lab.path->set_rules(std::make_shared<TransactionInspector>(no_tips), 1000);
-    if (decision == 1) lab.path->set_rules(lab_inspector(), kLabTip + 1);
+    if (decision == 0) lab.path->set_rules(no_tips, 1000);
+    if (decision == 1) lab.path->set_rules(rules, kLabTip + 1);
     if (decision == 2) lab.path->forget_all();
-    if (decision == 3) lab.path->note(signature_of(tip_transaction(i)));
+    if (decision == 3) lab.path->note(signatures[i]);
     if (decision == 4) lab.path->allow(kLabKey, 0);
     const bool is_taken = lab.path->is_taken(lab.connection);
     spin(random);
     CHECK_EQ(lab.read(requests[i].size()), requests[i]);
     CHECK_EQ(lab.path->claim(lab.connection).has_value(), is_taken);
     CHECK_EQ(partner_ids(receive_now(lab.partner.far)).size(), size_t{is_taken ? 1u : 0u});
-    lab.path->set_rules(lab_inspector(), 1000);
+    lab.path->set_rules(rules, 1000);
     lab.path->allow(kLabKey, 1000);
     CHECK(lab.learn(lab.connection));
     lab.path->lend_again(lab.loan, kForever);
