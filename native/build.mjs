@@ -54,7 +54,8 @@ function sourcesHash() {
     "stream",
     "system",
     "transaction",
-    "verify", "submission",
+    "verify",
+    "submission",
   ].map((name) => join(root, "native", name));
   const files = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
   const hash = createHash("sha256");
