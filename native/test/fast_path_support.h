@@ -133,7 +133,7 @@ inline std::string base58_of(const Bytes& bytes) {
   text.resize(base58_encode(bytes.data(), bytes.size(), text.data()));
   return text;
 }
-// Of a legacy or v0 transaction with one signature.
+// The first signature of a legacy or v0 transaction with one signature.
 inline std::string signature_of(const Bytes& bytes) {
   return base58_of(Bytes(bytes.begin() + 1, bytes.begin() + 65));
 }

@@ -17,7 +17,7 @@ namespace {
 using namespace shredway;
 using namespace shredway::test;
 
-// A caller on its own thread: writes the next request whenever it is told to.
+// A caller on its own thread: writes the next request on command.
 class RacingCaller {
  public:
   RacingCaller(int fd, const std::vector<std::string>& requests) : fd_(fd), requests_(requests) {}
@@ -220,7 +220,7 @@ TEST(submission_fast_path_stops_and_sends_nothing_more) {
   lab.wait_for_thread();
   lab.path->stop();
   lab.path->stop();
-  // What was sent before is still reported.
+  // A request that was sent before is still reported.
   lab.read(taken_request.size());
   CHECK(lab.path->claim(lab.connection).has_value());
   CHECK_EQ(partner_ids(receive_now(lab.partner.far)).size(), size_t{1});
@@ -263,7 +263,8 @@ TEST(submission_fast_path_forgets_connections) {
 
 // ---- at any time ----------------------------------------------------------------------------
 
-// Whatever the partner gets is claimed, once, with the transaction of the request that was read.
+// Everything that the partner gets is claimed, once, with the transaction of the request that was
+// read.
 TEST(submission_fast_path_reports_every_send_whenever_it_is_claimed) {
   constexpr size_t kRounds = 3000;
   std::mt19937_64 random(1);
@@ -375,7 +376,7 @@ TEST(submission_fast_path_ends_connections_at_any_time) {
   CHECK(claimed >= kRounds / 8);
 }
 
-// What JavaScript decides holds as soon as the call has returned: nothing is sent afterwards.
+// A decision of JavaScript holds as soon as the call has returned: nothing is sent afterwards.
 TEST(submission_fast_path_follows_decisions_at_once) {
   constexpr size_t kRounds = 2000;
   std::mt19937_64 random(5);

@@ -188,7 +188,7 @@ TEST(submission_fast_path_sends_as_many_as_the_key_may) {
   lab.check_sent(tip_transaction(1));
   lab.check_sent(tip_transaction(2));
   lab.check_left(lab_request(tip_transaction(3)));
-  // What is not claimed yet is deducted.
+  // Requests that are not claimed yet are deducted.
   lab.path->allow(kLabKey, 2);
   const std::string request = lab_request(tip_transaction(4));
   lab.arm();

@@ -106,7 +106,7 @@ TEST(system_base64_refuses_wrong_padding) {
     CHECK(!is_base64(text));
 }
 
-// Of all texts for the same bytes only one is accepted.
+// Only one text of the same bytes is accepted.
 TEST(system_base64_refuses_bits_behind_the_last_byte) {
   size_t accepted = 0;
   for (const char digit : kBase64Alphabet) {
