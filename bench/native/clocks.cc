@@ -86,6 +86,17 @@ void let_batches_form(pid_t thread) {
   (void)sched_setscheduler(thread, SCHED_BATCH, &none);
 }
 
+RealTimePriority::RealTimePriority() {
+  sched_param lowest{};
+  lowest.sched_priority = sched_get_priority_min(SCHED_FIFO);
+  (void)sched_setscheduler(0, SCHED_FIFO, &lowest);
+}
+
+RealTimePriority::~RealTimePriority() {
+  const sched_param none{};
+  (void)sched_setscheduler(0, SCHED_OTHER, &none);
+}
+
 std::vector<int> allowed_cpus() {
   cpu_set_t set;
   std::vector<int> cpus;

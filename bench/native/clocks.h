@@ -34,6 +34,15 @@ void let_run_on(pid_t thread, const std::vector<int>& cpus);
 // Sets SCHED_BATCH, so that the waking thread does not preempt others. A burst sent from the same
 // CPU is then complete before the thread reads it, so that batch sizes match the scenario.
 void let_batches_form(pid_t thread);
+// Runs the calling thread before every other one of its CPU during its lifetime, if the system
+// permits it. For generators: they sleep most of the time and must be on time.
+class RealTimePriority {
+ public:
+  RealTimePriority();
+  ~RealTimePriority();
+  RealTimePriority(const RealTimePriority&) = delete;
+  RealTimePriority& operator=(const RealTimePriority&) = delete;
+};
 std::vector<int> allowed_cpus();
 
 // Sleeps with microsecond precision; precise_sleep_setup sets the timer slack to 1 ns.

@@ -192,6 +192,7 @@ void PeersScenario::enter(uint32_t count) {
 
 // A late generator continues from the present instead of sending what it missed at once.
 Sent PeersScenario::send(const Contestant& contestant, const Case& which, size_t bursts) {
+  const RealTimePriority first;  // the sink runs on the same CPU
   const uint64_t to_realtime_ns = realtime_ns() - monotonic_ns();
   Sent sent;
   uint64_t at_ns = monotonic_ns() + kLateMax_ns;
