@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,9 +14,14 @@
 namespace shredway {
 namespace {
 
-int duplicate(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 0); }
+uint64_t descriptor_limit() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
 
 }  // namespace
+
+FastPath::FastPath() : descriptors_max_(descriptor_limit() / 4) {}
 
 std::unique_ptr<FastPath> FastPath::open(std::string& error) {
   std::unique_ptr<FastPath> path(new FastPath());
@@ -76,12 +82,18 @@ void FastPath::note(std::string_view signature) {
   recent_.add(signature);
 }
 
+// -1: the system refuses it, or the rest of the service needs it.
+int FastPath::duplicate_locked(int fd) const {
+  const uint64_t used = uint64_t{counts_.connections} + counts_.loans;
+  return used < descriptors_max_ ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+}
+
 // ---- callers' connections -------------------------------------------------------------------
 
 std::optional<uint32_t> FastPath::watch(int fd) {
-  const int own = duplicate(fd);
-  if (own < 0) return {};
   const std::scoped_lock lock(mutex_);
+  const int own = duplicate_locked(fd);
+  if (own < 0) return {};
   uint32_t number = 0;
   if (!free_connections_.empty()) {
     number = free_connections_.back();
@@ -210,9 +222,9 @@ bool FastPath::set_route(uint32_t route, FastRoute settings) {
 }
 
 std::optional<uint32_t> FastPath::lend(uint32_t route, int fd, uint64_t until_ns) {
-  const int own = duplicate(fd);
-  if (own < 0) return {};
   const std::scoped_lock lock(mutex_);
+  const int own = duplicate_locked(fd);
+  if (own < 0) return {};
   uint32_t number = 0;
   if (route >= kFastPathRoutesMax || (free_loans_.empty() && loans_.size() >= kFastPathLoansMax)) {
     close(own);

@@ -84,7 +84,8 @@ struct FastPathCounts {
 
 class FastPath {
  public:
-  // Returns nullptr and fills `error` if the system refuses the thread or a descriptor.
+  // Returns nullptr and fills `error` if the system refuses the thread or a descriptor. It uses at
+  // most a quarter of the descriptors that the process may have now.
   static std::unique_ptr<FastPath> open(std::string& error);
   ~FastPath();
   FastPath(const FastPath&) = delete;
@@ -194,7 +195,8 @@ class FastPath {
     uint64_t sent_ns;
   };
 
-  FastPath() = default;
+  FastPath();
+  int duplicate_locked(int fd) const;
   // nothing: the request is not complete, or JavaScript has read from it; different: it does not
   // repeat the pattern; rejected: JavaScript has to refuse it, or to look at it.
   enum class Finding : uint8_t { nothing, different, rejected, valid };
@@ -216,6 +218,7 @@ class FastPath {
   void take_back_locked(uint32_t number);
   void close_connection_locked(uint32_t number);
 
+  const uint64_t descriptors_max_;
   int epoll_ = -1;
   int wake_ = -1;
   Thread thread_;

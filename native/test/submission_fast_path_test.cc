@@ -1,5 +1,7 @@
 #include "submission/fast_path.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -348,4 +350,28 @@ TEST(submission_fast_path_sends_nothing_after_it_forgot) {
   lab.read(request.size());
   CHECK(!lab.path->claim(lab.connection));
   CHECK_EQ(receive_now(lab.partner.far), "");
+}
+
+TEST(submission_fast_path_leaves_descriptors_for_the_service) {
+  rlimit before{};
+  CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit small = {400, before.rlim_max};
+  CHECK_EQ(setrlimit(RLIMIT_NOFILE, &small), 0);
+  std::string error;
+  const auto path = FastPath::open(error);
+  CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  CHECK_EQ(error, "");
+  const TcpPair pair;
+  uint32_t last = 0;
+  for (int i = 0; i < 99; i++) {
+    const auto number = path->watch(pair.far);
+    CHECK(number.has_value());
+    if (number) last = *number;
+  }
+  CHECK(path->lend(0, pair.far, ~uint64_t{0}).has_value());
+  CHECK(!path->watch(pair.far).has_value());
+  CHECK(!path->lend(0, pair.far, ~uint64_t{0}).has_value());
+  path->unwatch(last);
+  CHECK(path->watch(pair.far).has_value());
+  CHECK_EQ(path->counts().connections, uint32_t{99});
 }
