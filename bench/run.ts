@@ -209,7 +209,7 @@ function renderReport(report: Report): string {
     parts.push(
       "",
       "  met / missed: the whole interval between the quartiles meets / misses the target.",
-      `  inconclusive: the interval contains the target, or a ratio has fewer than ${judgedRoundsMin} rounds.`,
+      `  inconclusive: the interval contains the target, or a ratio meets it in fewer than ${judgedRoundsMin} rounds.`,
     );
   }
   return parts.join("\n");

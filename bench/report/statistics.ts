@@ -74,8 +74,7 @@ export interface Target {
   /** Default: "at most". */
   readonly bound?: Bound | undefined;
   /**
-   * A ratio to something measured in the same rounds; inconclusive after fewer than
-   * judgedRoundsMin.
+   * A ratio to something measured in the same rounds; never met after fewer than judgedRoundsMin.
    */
   readonly isRatio?: boolean | undefined;
 }
@@ -89,11 +88,11 @@ export function judge(
   { target, bound = "at most", isRatio = false }: Target,
 ): Verdict {
   if (value.count === 0 || Number.isNaN(value.median)) return "inconclusive";
-  if (isRatio && value.count < judgedRoundsMin) return "inconclusive";
   const [best, worst] = bound === "at most" ? [value.low, value.high] : [value.high, value.low];
   const meets = (one: number) => (bound === "at most" ? one <= target : one >= target);
   if (!meets(best)) return "missed";
-  return meets(worst) ? "met" : "inconclusive";
+  const isEnough = !isRatio || value.count >= judgedRoundsMin;
+  return meets(worst) && isEnough ? "met" : "inconclusive";
 }
 
 /**

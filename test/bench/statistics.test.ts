@@ -101,6 +101,7 @@ describe("judge", () => {
     expect(judge(summarise([Number.NaN]), { target: 1.1 })).toBe("inconclusive");
     expect(ratio(interval(1, 1, 1, judgedRoundsMin - 1), "at most", 1.1)).toBe("inconclusive");
     expect(ratio(interval(1, 1, 1, judgedRoundsMin), "at most", 1.1)).toBe("met");
+    expect(ratio(interval(2, 2, 2, judgedRoundsMin - 1), "at most", 1.1)).toBe("missed");
   });
 
   it("reports missed for every interval beyond the target, of any width", () => {
