@@ -29,6 +29,11 @@ import { encodingField, submissionErrors, transactionText } from "./submission-p
 const u32Max = 0xffff_ffff;
 const commitments = ["processed", "confirmed", "finalized"] as const;
 
+/** Wall time of a monotonic time in the past. */
+function wallNsOf(monotonicNs: bigint, { dependencies: { clock } }: Call): bigint {
+  return clock.nowNs() - (clock.monotonicNs() - monotonicNs);
+}
+
 function isOwnBundle({ isBlockEngine, uri }: Call): boolean {
   return isBlockEngine && uri.bundleOnly;
 }
@@ -48,7 +53,7 @@ export async function submitTransaction(
     transactions,
     isBundle,
     options: isBundle ? { ...options, revertProtection: true } : options,
-    receivedNs: call.receivedNs,
+    receivedNs: taken ? wallNsOf(taken.takenNs, call) : call.receivedNs,
     ...(call.ingress && { ingress: call.ingress }),
     ...(taken && { taken }),
   });

@@ -308,8 +308,10 @@ export class Dispatch {
 
   #opened(submission: Submission, attempts: readonly RouteAttempt[]): void {
     if (attempts.length === 0) return;
-    const atNs = this.#dependencies.clock.nowNs();
-    for (const { route, attempt } of attempts) {
+    const nowNs = this.#dependencies.clock.nowNs();
+    for (const { route, attempt, earliestNs } of attempts) {
+      // It was in the queue before it was sent.
+      const atNs = earliestNs !== null && earliestNs < nowNs ? earliestNs : nowNs;
       this.#report(submission, { kind: "queued", atNs, route, attempt });
     }
     for (const attempt of attempts) {

@@ -53,6 +53,11 @@ export class RouteAttempt implements OutboundTransaction {
     return this.#isRefused;
   }
 
+  /** Time of the first report that came during the offer; null: none came. */
+  get earliestNs(): bigint | null {
+    return this.#early[0]?.atNs ?? null;
+  }
+
   report(event: RouteEvent): void {
     if (this.#listener) this.#take(event, this.#listener);
     else this.#early.push(event);

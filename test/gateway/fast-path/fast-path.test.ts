@@ -56,7 +56,10 @@ async function acknowledged(opened: Opened, wire: Uint8Array): Promise<readonly 
   await expect
     .poll(async () => (await eventsOf(opened, wire)).map(({ kind }) => kind), { timeout: 20_000 })
     .toEqual(["received", "queued", "sent", "acknowledged"]);
-  return eventsOf(opened, wire);
+  const events = await eventsOf(opened, wire);
+  const times = events.map(({ atNs }) => atNs);
+  expect(times).toEqual(times.toSorted((a, b) => Number(a - b)));
+  return events;
 }
 
 it("sends a repeated request before it is read, once, and records it like every other", async () => {
