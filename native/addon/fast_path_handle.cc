@@ -89,7 +89,7 @@ void FastPathHandle::set_rules(const Napi::CallbackInfo& info) {
                    minimum_tip);
 }
 
-void FastPathHandle::pause(const Napi::CallbackInfo& info) {
+void FastPathHandle::pause(const Napi::CallbackInfo&) {
   if (path_) path_->set_rules(nullptr, 0);
 }
 
@@ -143,7 +143,7 @@ void FastPathHandle::forget(const Napi::CallbackInfo& info) {
   if (path_ && read_number(info, 0, "connection", connection)) path_->forget(connection);
 }
 
-void FastPathHandle::forget_all(const Napi::CallbackInfo& info) {
+void FastPathHandle::forget_all(const Napi::CallbackInfo&) {
   if (path_) path_->forget_all();
 }
 
