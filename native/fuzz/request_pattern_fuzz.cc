@@ -2,9 +2,8 @@
 //
 // The input is split at its first 0 byte. The first part is a head and, behind an empty line, the
 // body of the request to learn; the second is what was received. Invariants: no read beyond either;
-// parts that were found lie inside of the body; what repeats a request is exactly one request, so
-// that no part of it and nothing longer does; a text is accepted if and only if it is the text of
-// its bytes.
+// parts that were found lie inside of the body; only one whole request repeats the learned one,
+// never a part of it or a longer text; only the canonical text of bytes is decoded.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

@@ -136,7 +136,7 @@ TEST(system_base64_refuses_every_other_character) {
     CHECK(!is_base64(text));
 }
 
-// A text is accepted if and only if it is the text of its bytes.
+// Only the canonical text of bytes is decoded.
 TEST(system_base64_accepts_canonical_texts_only) {
   std::mt19937_64 random(4648);
   size_t accepted = 0;

@@ -147,6 +147,7 @@ export function gatewayRestartKeys(running: Config, wanted: Config): string[] {
     "openPerAccountMax",
     "checkThreads",
     "checkQueueMax",
+    "fastPath",
     "warmUpSubmissions",
     "resendMs",
   ] as const;

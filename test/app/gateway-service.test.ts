@@ -7,10 +7,9 @@ import { type Clock, sleepWith, systemClock } from "../../src/core/clock.ts";
 import { completeConfig } from "../../src/core/configuration/configuration.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { pubkeyOf } from "../../src/core/primitives.ts";
-import { keyRandomBytes } from "../../src/gateway/accounts/api-keys.ts";
-import { createKey } from "../../src/gateway/accounts/create-key.ts";
 import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { closing } from "../support/closing.ts";
+import { createdKey } from "../support/gateway/created-key.ts";
 import { quiche } from "../support/quic/quic-client.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -33,18 +32,7 @@ it("applies a reload to HTTP and to open WebSockets, but not before", async () =
   const log = createLogger({ level: "silent" });
   const config = configOf(directory, oldTips);
   const gateway = closing(await openGateway({ config, log, clock: systemClock }));
-  const { text } = await createKey(
-    gateway.keys,
-    {
-      accountName: "a",
-      label: "",
-      scopes: ["submit", "read"],
-      requestsPerSecond: null,
-      burst: null,
-      allowedRanges: [],
-    },
-    { random: new Uint8Array(keyRandomBytes).fill(3), nowNs: systemClock.nowNs() },
-  );
+  const text = await createdKey(gateway);
   await gateway.start();
   const host = gateway.addresses[0] ?? "";
   const http = new RpcClient(`http://${host}/relay?api-key=${text}`);

@@ -52,6 +52,11 @@ it("explains a change of the database, and reports nothing for other keys", () =
   expect(databaseChangeWarning(["data.node", "data.historyHours", "http.listen"])).toBeNull();
 });
 
+it("needs a restart to turn the fast path off", () => {
+  const wanted = configOf({}, {}, { fastPath: false });
+  expect(gatewayRestartKeys(configOf({}), wanted)).toEqual(["gateway.fastPath"]);
+});
+
 it("changes the minimum tips of methods without a restart", () => {
   const minimums = {
     minimumLamports: 5000,

@@ -17,22 +17,27 @@ interface EndpointForm {
 }
 
 export class EndpointLoans {
-  readonly loans: RouteLoans;
+  readonly #loans: RouteLoans;
   /** Connections that were lent, by the number of the loan. */
   readonly #lent = new Map<number, PartnerConnection>();
 
   /** Sets the form of a request with one plain transaction in the fast path. */
   constructor(loans: RouteLoans, { url, path, headers, capabilities }: EndpointForm) {
-    this.loans = loans;
+    this.#loans = loans;
     const head = requestHead(url, { method: "POST", path, headers });
     loans.setForm({ head: `${head}content-length: `, ...callParts, ...capabilities });
+  }
+
+  /** Number of the route in the fast path. */
+  get route(): number {
+    return this.#loans.number;
   }
 
   /** Lends all of them that are connected. `nowNs`: monotonic. */
   lend(idle: readonly PartnerConnection[], nowNs: bigint): void {
     for (const connection of idle) {
       if (connection.isLent || !connection.isConnected) continue;
-      connection.lend(this.loans, nowNs);
+      connection.lend(this.#loans, nowNs);
       if (connection.loanNumber !== null) this.#lent.set(connection.loanNumber, connection);
     }
     if (this.#lent.size > 2 * idle.length + 16) this.#forgetEnded();

@@ -6,7 +6,7 @@
 // and reports later that it was sent.
 //
 // An idle connection can be lent to the fast path, which writes one request to it. The endpoint then adopts
-// that request; what the partner answered meanwhile waits for it.
+// that request and reads the response, even if it came before.
 //
 // A request is written at once, head and body together. It counts as sent when the kernel accepted its
 // last byte; if the kernel's buffer was full, the callback of an empty write reports it.

@@ -142,7 +142,7 @@ export class PartnerEndpoint {
    * any case.
    */
   offer(outbound: OutboundTransaction): boolean {
-    const send = this.#loans && outbound.taken?.adopt(this.#loans.loans.number);
+    const send = this.#loans && outbound.taken?.adopt(this.#loans.route);
     if (send) return this.#offerSent(outbound, send);
     if (this.#closing || !this.isUp || this.#counter.queued >= this.#options.queueMax) {
       this.#counter.turnAway();

@@ -9,9 +9,8 @@ import type { GatewayService } from "../../../src/app/gateway-service.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { type Config, completeConfig } from "../../../src/core/configuration/configuration.ts";
 import { createLogger } from "../../../src/core/log.ts";
-import { keyRandomBytes } from "../../../src/gateway/accounts/api-keys.ts";
-import { createKey } from "../../../src/gateway/accounts/create-key.ts";
 import { closing } from "../../support/closing.ts";
+import { createdKey } from "../../support/gateway/created-key.ts";
 import { tipWallet } from "../../support/gateway/gateway.ts";
 import { Partner } from "../../support/gateway/partner.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -109,23 +108,6 @@ export async function openWithPartner(more: object = {}): Promise<Opened> {
 /** The configuration with other sections. */
 export function configWith({ config }: Opened, more: Partial<Config>): Config {
   return { ...config, ...more };
-}
-
-export async function createdKey(gateway: GatewayService, more: object = {}): Promise<string> {
-  const { text } = await createKey(
-    gateway.keys,
-    {
-      accountName: "a",
-      label: "",
-      scopes: ["submit", "read"],
-      requestsPerSecond: null,
-      burst: null,
-      allowedRanges: [],
-      ...more,
-    },
-    { random: crypto.getRandomValues(new Uint8Array(keyRandomBytes)), nowNs: systemClock.nowNs() },
-  );
-  return text;
 }
 
 const plain = '{"encoding":"base64","skipPreflight":true,"maxRetries":0}';

@@ -7,12 +7,12 @@ import { expect, it } from "vitest";
 import { encodeBase58 } from "../../../src/core/base58.ts";
 import { isObject } from "../../../src/core/values.ts";
 import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
+import { createdKey } from "../../support/gateway/created-key.ts";
 import { tipAddress } from "../../support/gateway/gateway.ts";
 import { base64, forged } from "../../support/transactions/tipping.ts";
 import {
   bodyOf,
   configWith,
-  createdKey,
   FastCaller,
   lent,
   type Opened,
