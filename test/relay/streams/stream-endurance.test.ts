@@ -86,8 +86,10 @@ describe("10,000 streams, one hundred at a time,", () => {
     await isEmpty(running);
     expect(running.service.status().ends.get("client")).toBe(10_000);
     expect(descriptors()).toBeLessThanOrEqual(before.descriptors + 2);
-    // A tenth of what one stream needs: its queue, its call and its filter.
-    expect((memory() - before.memory) / 9000).toBeLessThan(1024);
+    // A tenth of what one stream needs: its queue, its call and its filter. Node frees native
+    // memory of a closed connection some turns of the event loop after the collection.
+    const grown = (): number => (memory() - before.memory) / 9000;
+    await until(() => grown() < 1024, "the end of all memory of the streams");
   });
 });
 
