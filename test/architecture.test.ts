@@ -223,7 +223,7 @@ function ruleBreaches({ path, text }: SourceFile): string[] {
  */
 const nativeIncludes: Readonly<Record<string, readonly string[]>> = {
   system: [],
-  crypto: [],
+  crypto: ["system"],
   net: ["system"],
   clone: ["net", "system"],
   shred: ["crypto", "system"],

@@ -12,6 +12,11 @@ namespace {
 
 // ---- function tables of both libraries -------
 
+// SHA-512 in steps. Both libraries have a state of at most 256 bytes.
+struct Sha512State {
+  alignas(16) std::array<uint8_t, 256> bytes;
+};
+
 struct Sodium {
   int (*init)();
   int (*verify)(const uint8_t* signature, const uint8_t* message, unsigned long long message_bytes,
@@ -19,6 +24,9 @@ struct Sodium {
   int (*keypair)(uint8_t* public_key, uint8_t* secret, const uint8_t* seed);
   int (*sign)(uint8_t* signature, unsigned long long* signature_bytes, const uint8_t* message,
               unsigned long long message_bytes, const uint8_t* secret);
+  int (*hash_begin)(Sha512State* state);
+  int (*hash_add)(Sha512State* state, const uint8_t* bytes, unsigned long long length);
+  int (*hash_end)(Sha512State* state, uint8_t* out);
 };
 
 // void* stands for EVP_PKEY*, EVP_MD_CTX*, ENGINE*, EVP_MD* and EVP_PKEY_CTX**.
@@ -37,6 +45,9 @@ struct OpenSsl {
   int (*sign)(void* context, uint8_t* signature, size_t* signature_bytes, const uint8_t* message,
               size_t message_bytes);
   void (*errors_clear)();
+  int (*hash_begin)(Sha512State* state);
+  int (*hash_add)(Sha512State* state, const void* bytes, size_t length);
+  int (*hash_end)(uint8_t* out, Sha512State* state);
 };
 
 constexpr int kOpenSslEd25519 = 1087;  // NID_ED25519, stable since OpenSSL 1.1.1
@@ -51,10 +62,17 @@ bool find_sodium(void* handle, Sodium& out) {
   return find(handle, "sodium_init", out.init) &&
          find(handle, "crypto_sign_ed25519_verify_detached", out.verify) &&
          find(handle, "crypto_sign_ed25519_seed_keypair", out.keypair) &&
-         find(handle, "crypto_sign_ed25519_detached", out.sign) && out.init() >= 0;
+         find(handle, "crypto_sign_ed25519_detached", out.sign) &&
+         find(handle, "crypto_hash_sha512_init", out.hash_begin) &&
+         find(handle, "crypto_hash_sha512_update", out.hash_add) &&
+         find(handle, "crypto_hash_sha512_final", out.hash_end) && out.init() >= 0;
 }
 
+// OpenSSL can be built without its older functions, among them those of SHA-512.
 bool find_openssl(void* handle, OpenSsl& out) {
+  if (!find(handle, "SHA512_Init", out.hash_begin) ||
+      !find(handle, "SHA512_Update", out.hash_add) || !find(handle, "SHA512_Final", out.hash_end))
+    out.hash_begin = nullptr;
   return find(handle, "EVP_PKEY_new_raw_public_key", out.public_key_new) &&
          find(handle, "EVP_PKEY_new_raw_private_key", out.private_key_new) &&
          find(handle, "EVP_PKEY_get_raw_public_key", out.public_key_bytes) &&
@@ -188,10 +206,9 @@ std::atomic<int> requested_library{-1};
 
 // ---- unsafe keys -------
 
-// Points of small order (8 and its divisors) by their y, sign bit cleared: under such a key a
-// signature can be crafted that is valid for any message. Solana's verifiers (verify_strict) and
-// libsodium refuse them as key and as R; OpenSSL does not. This check makes the result independent
-// of the library. The last two are 0 and 1 written as p and p + 1.
+// Points of small order by their y, sign bit cleared. libsodium refuses them; OpenSSL does not.
+// This check makes the result independent of the library. The last two are 0 and 1 written as p and
+// p + 1.
 constexpr uint8_t kSmallOrder[7][32] = {
     {0},
     {1},
@@ -212,12 +229,6 @@ constexpr uint8_t kSmallOrder[7][32] = {
      0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f},
 };
 
-bool has_small_order(const uint8_t* point) {
-  for (const uint8_t* small : kSmallOrder)
-    if (std::memcmp(point, small, 31) == 0 && (point[31] & 0x7f) == small[31]) return true;
-  return false;
-}
-
 // y >= p = 2^255 - 19 is a second encoding of the same point; libsodium also refuses it.
 bool is_canonical(const uint8_t* point) {
   if ((point[31] & 0x7f) != 0x7f || point[0] < 0xed) return true;
@@ -227,6 +238,34 @@ bool is_canonical(const uint8_t* point) {
 }
 
 }  // namespace
+
+bool has_small_order(const uint8_t* point) {
+  for (const uint8_t* small : kSmallOrder)
+    if (std::memcmp(point, small, 31) == 0 && (point[31] & 0x7f) == small[31]) return true;
+  return false;
+}
+
+bool is_safe_key(const uint8_t* key) { return !has_small_order(key) && is_canonical(key); }
+
+bool sha512(std::initializer_list<std::span<const uint8_t>> parts, Sha512Digest& out) {
+  Sha512State state;
+  switch (ed25519_library()) {
+    case Ed25519Library::libsodium:
+      sodium()->hash_begin(&state);
+      for (const auto& part : parts) sodium()->hash_add(&state, part.data(), part.size());
+      sodium()->hash_end(&state, out.data());
+      return true;
+    case Ed25519Library::openssl:
+      if (!openssl()->hash_begin) return false;
+      openssl()->hash_begin(&state);
+      for (const auto& part : parts) openssl()->hash_add(&state, part.data(), part.size());
+      openssl()->hash_end(out.data(), &state);
+      return true;
+    case Ed25519Library::none:
+      break;
+  }
+  return false;
+}
 
 Ed25519Library ed25519_library() {
   const int requested = requested_library.load(std::memory_order_relaxed);
@@ -257,7 +296,7 @@ bool ed25519_use(Ed25519Library library) {
 
 VerifyingKey::VerifyingKey(const PublicKey& bytes) : bytes_(bytes) {
   if (ed25519_library() != Ed25519Library::openssl) return;
-  if (has_small_order(bytes.data()) || !is_canonical(bytes.data())) return;
+  if (!is_safe_key(bytes.data())) return;
   evp_key_ = openssl()->public_key_new(kOpenSslEd25519, nullptr, bytes.data(), bytes.size());
   if (!evp_key_) openssl()->errors_clear();
 }

@@ -9,7 +9,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
+#include <span>
 
 namespace shredway {
 
@@ -24,6 +26,16 @@ const char* ed25519_library_name();
 // Selects a library, for tests and benchmarks; returns false if the machine lacks it. Not
 // thread-safe; only before keys are made.
 bool ed25519_use(Ed25519Library library);
+
+// Points of small order (8 and its divisors): under such a key a signature can be crafted that is
+// valid for any message. Solana's verifiers (verify_strict) refuse them as key and as R.
+bool has_small_order(const uint8_t* point);
+// False for points of small order, and for a second encoding of a point (y >= 2^255 - 19).
+bool is_safe_key(const uint8_t* key);
+
+using Sha512Digest = std::array<uint8_t, 64>;
+// SHA-512 of the parts, one after the other, by the library in use. False if it has none.
+bool sha512(std::initializer_list<std::span<const uint8_t>> parts, Sha512Digest& out);
 
 // An imported public key. Import it once per leader (2.3 us with OpenSSL), not per verification.
 // Verification is thread-safe.

@@ -10,8 +10,11 @@
 #include <time.h>
 
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <string>
 
 namespace shredway {
@@ -55,6 +58,28 @@ class Thread {
  private:
   pthread_t thread_{};
   bool running_ = false;
+};
+
+// Ends a thread that works at intervals.
+class StopSignal {
+ public:
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    wake_.notify_all();
+  }
+  // Returns true at once after stop(), and false after this time.
+  bool wait_for_us(uint32_t us) {
+    std::unique_lock lock(mutex_);
+    return wake_.wait_for(lock, std::chrono::microseconds(us), [this] { return stopped_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopped_ = false;
 };
 
 // ---- of the calling thread ----

@@ -29,6 +29,7 @@ namespace shredway {
   X(send_calls)          /* sendmmsg calls */                                                     \
   X(gso_fallbacks)       /* GSO messages that were sent as single datagrams instead */            \
   X(signature_checks)    /* Ed25519 verifications */                                              \
+  X(prepared_checks)     /* verifications with a prepared key, among signature_checks */          \
   X(cpu_ns)              /* processor time of the worker's thread */                              \
   X(signatures_replaced) /* shreds sent with the verified signature of their root, not their own  \
                           */                                                                      \

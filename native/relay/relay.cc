@@ -20,7 +20,10 @@ TableSet empty_tables() {
   std::string error;
   return {SourceTable::parse(kSources, sizeof kSources, kTiersMax, error),
           FanoutTable::parse(kFanout, sizeof kFanout, kTiersMax, error),
-          LeaderTable::parse(kLeaders, sizeof kLeaders, error), nullptr, 1};
+          LeaderTable::parse(kLeaders, sizeof kLeaders, error),
+          std::make_shared<const PreparedKeys>(),
+          nullptr,
+          1};
 }
 
 std::string check(const RelayOptions& options) {
@@ -95,6 +98,8 @@ std::unique_ptr<Relay> Relay::open(const RelayOptions& options, std::string& err
   relay->open_clones(options);
   error = relay->start_workers(options, std::move(sockets));
   if (!error.empty()) return nullptr;
+  if (options.worker.authenticate) error = relay->start_key_preparer();
+  if (!error.empty()) return nullptr;
   if (relay->clone_plane_) relay->watch_next_hops(options);
   return relay;
 }
@@ -153,9 +158,20 @@ std::string Relay::start_deshred(const RelayOptions& options) {
   return error;
 }
 
+// Must run after start_workers, as watch_next_hops.
+std::string Relay::start_key_preparer() {
+  std::vector<const WorkerCounters*> counters;
+  for (const auto& worker : workers_) counters.push_back(&worker->counters());
+  std::string error;
+  key_preparer_ = network_ ? KeyPreparer::create(tables_, std::move(counters))
+                           : KeyPreparer::start(tables_, std::move(counters), error);
+  return error;
+}
+
 // Bounded: a turn without work ends the loop, and only delivered datagrams cause work.
 void Relay::step() {
   const MemoryNetwork::Use use(*network_);
+  if (key_preparer_) key_preparer_->take_turn();
   for (bool busy = true; busy;) {
     busy = false;
     for (const auto& worker : workers_) busy |= worker->take_turn().received_any;

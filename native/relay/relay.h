@@ -13,6 +13,7 @@
 
 #include "clone/clone.h"
 #include "net/memory_network.h"
+#include "relay/key_preparer.h"
 #include "relay/worker.h"
 
 namespace shredway {
@@ -132,6 +133,7 @@ class Relay {
   void watch_next_hops(const RelayOptions& options);
   std::string open_in_memory(const RelayOptions& options, std::vector<WorkerSockets>& sockets);
   std::string start_deshred(const RelayOptions& options);
+  std::string start_key_preparer();
 
   Tables tables_;
   MemoryNetwork* network_ = nullptr;
@@ -146,7 +148,9 @@ class Relay {
   std::unique_ptr<DeshredThread> deshred_;     // outlives the workers, which write to its rings
   std::unique_ptr<ArrivalRings> arrivals_;     // outlive the worker, which writes to them
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::unique_ptr<NextHopWatch> next_hop_watch_;  // replaces tables, so it ends first
+  // Both replace tables, so they end first.
+  std::unique_ptr<KeyPreparer> key_preparer_;  // only with authentication
+  std::unique_ptr<NextHopWatch> next_hop_watch_;
 };
 
 }  // namespace shredway

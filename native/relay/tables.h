@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "clone/clone.h"
+#include "crypto/prepared_key.h"
 #include "relay/fanout_table.h"
 #include "relay/source_table.h"
 #include "relay/target_lists.h"
@@ -30,7 +31,8 @@ struct TableSet {
   std::shared_ptr<const SourceTable> sources;
   std::shared_ptr<const FanoutTable> fanout;
   std::shared_ptr<const LeaderTable> leaders;
-  std::shared_ptr<const NextHops> next_hops;  // nullptr: all sends by socket
+  std::shared_ptr<const PreparedKeys> prepared_keys;  // of some leaders; never nullptr
+  std::shared_ptr<const NextHops> next_hops;          // nullptr: all sends by socket
   uint64_t generation = 0;
   // Indexed by reader; nullptr beyond the last reader.
   std::array<std::shared_ptr<const TargetLists>, kTableReadersMax> targets{};
@@ -76,6 +78,12 @@ class Tables {
     constexpr bool kChangesTargets =
         std::is_same_v<Table, FanoutTable> || std::is_same_v<Table, NextHops>;
     publish(std::move(next), kChangesTargets);
+  }
+  // One table of the set in force.
+  template <typename Table>
+  std::shared_ptr<const Table> latest(std::shared_ptr<const Table> TableSet::*table_member) const {
+    const std::lock_guard lock(mutex_);
+    return (*sets_.back()).*table_member;
   }
   // Generation of the set in force.
   uint64_t generation() const {

@@ -153,8 +153,7 @@ void Worker::record_ahead(const Candidate& candidate) {
   merkle_roots(&input, 1, &root);
   LeaderAuth::Answer answer = leader_auth_.recall(*leader, candidate.packet, root);
   if (answer == LeaderAuth::Answer::unknown) {
-    (*counters_)[WorkerCounter::signature_checks].add(1);
-    const bool valid = leader_auth_.verify(*leader, candidate.packet, root);
+    const bool valid = verify(*leader, candidate.packet, root);
     answer = valid ? LeaderAuth::Answer::valid : LeaderAuth::Answer::invalid;
   }
   if (answer != LeaderAuth::Answer::valid ||

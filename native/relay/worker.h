@@ -213,6 +213,7 @@ class Worker final : private TransmitObserver {
   void check_group(const CheckGroup& group);
   bool may_check(const CheckGroup& group);
   void check_signature(const Unverified& one);
+  bool verify(const VerifyingKey& leader, const uint8_t* signature, const Root& root);
   void keep_pending(const Unverified& one);
   void release_pending(const Unverified& verified);
   void expire_pending(uint64_t now_ns);

@@ -25,9 +25,11 @@ LeaderAuth::Answer LeaderAuth::recall(const VerifyingKey& leader, const uint8_t*
   return same ? entry.answer : Answer::unknown;
 }
 
-bool LeaderAuth::verify(const VerifyingKey& leader, const uint8_t* signature, const Root& root) {
+bool LeaderAuth::verify(const VerifyingKey& leader, const PreparedKey* prepared,
+                        const uint8_t* signature, const Root& root) {
   verifications_++;
-  const bool valid = leader.verify(signature, root.data(), root.size());
+  const bool valid = prepared ? prepared->verify(signature, root.data(), root.size())
+                              : leader.verify(signature, root.data(), root.size());
   Entry& entry = entries_[place_of(signature, root)];
   entry.leader = leader.bytes();
   std::memcpy(entry.signature.data(), signature, kSignatureBytes);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "crypto/ed25519.h"
+#include "crypto/prepared_key.h"
 #include "shred/merkle.h"
 
 namespace shredway {
@@ -21,8 +22,10 @@ class LeaderAuth {
   explicit LeaderAuth(size_t entries = 4096);
   // Cached result of an earlier verification, or unknown.
   Answer recall(const VerifyingKey& leader, const uint8_t* signature, const Root& root) const;
-  // Verifies (about 50 to 100 us) and caches the result.
-  bool verify(const VerifyingKey& leader, const uint8_t* signature, const Root& root);
+  // Verifies and caches the result. It takes about 50 to 100 us, or 20 us with `prepared`, which is
+  // the leader's prepared key or nullptr.
+  bool verify(const VerifyingKey& leader, const PreparedKey* prepared, const uint8_t* signature,
+              const Root& root);
   uint64_t verifications() const { return verifications_; }
 
  private:

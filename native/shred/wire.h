@@ -17,9 +17,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "shred/verdict.h"
+#include "system/bytes.h"
 
 namespace shredway {
 
@@ -155,22 +155,5 @@ struct Shred {
 // packet is an acceptable shred; otherwise returns the first rule that it breaks, and `shred` is
 // unspecified. `length` is the length of the datagram.
 Verdict check_packet(const uint8_t* packet, size_t length, Shred& shred);
-
-inline uint16_t load_u16(const uint8_t* p) {
-  uint16_t value;
-  std::memcpy(&value, p, sizeof value);
-  return value;
-}
-inline uint32_t load_u32(const uint8_t* p) {
-  uint32_t value;
-  std::memcpy(&value, p, sizeof value);
-  return value;
-}
-inline uint64_t load_u64(const uint8_t* p) {
-  uint64_t value;
-  std::memcpy(&value, p, sizeof value);
-  return value;
-}
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "shreds and tables are little-endian");
 
 }  // namespace shredway

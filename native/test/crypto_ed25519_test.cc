@@ -1,4 +1,4 @@
-// Both libraries verify and sign alike, and refuse the same inputs.
+// Both libraries and prepared keys verify alike, and refuse the same inputs.
 //
 // Known answers: RFC 8032, 7.1, tests 1 to 3. The small-order and non-canonical cases were computed
 // from the definition with Python's integers.
@@ -8,27 +8,12 @@
 #include <string>
 #include <thread>
 
-#include "check.h"
+#include "ed25519_support.h"
 
 namespace {
 
 using namespace shredway;
-using test::hex;
-using Bytes = std::vector<uint8_t>;
-
-Bytes unhex(const std::string& text) {
-  Bytes out;
-  for (size_t i = 0; i + 1 < text.size(); i += 2)
-    out.push_back(static_cast<uint8_t>(std::stoul(text.substr(i, 2), nullptr, 16)));
-  return out;
-}
-template <size_t kBytes>
-std::array<uint8_t, kBytes> array_of(const std::string& text) {
-  std::array<uint8_t, kBytes> out;
-  const Bytes bytes = unhex(text);
-  std::memcpy(out.data(), bytes.data(), kBytes);
-  return out;
-}
+using namespace shredway::test;
 
 struct KnownAnswer {
   const char *seed, *public_key, *message, *signature;
@@ -50,25 +35,6 @@ constexpr KnownAnswer kKnownAnswers[] = {
      "6"
      "594a7c15e9716ed28dc027beceea1ec40a"},
 };
-
-// Runs `body` with each library that this machine has; then restores the selection.
-template <typename Body>
-size_t on_each_library(Body body) {
-  const Ed25519Library before = ed25519_library();
-  size_t libraries = 0;
-  for (const auto library : {Ed25519Library::openssl, Ed25519Library::libsodium}) {
-    if (!ed25519_use(library)) continue;
-    libraries++;
-    CHECK(ed25519_library() == library);
-    body();
-  }
-  ed25519_use(before);
-  return libraries;
-}
-
-bool verifies(const PublicKey& key, const Signature& signature, const Bytes& message) {
-  return VerifyingKey(key).verify(signature.data(), message.data(), message.size());
-}
 
 }  // namespace
 
@@ -94,23 +60,23 @@ TEST(ed25519_refuses_altered_bytes) {
     const SigningKey key(array_of<32>(kKnownAnswers[0].seed));
     Signature signature{};
     CHECK(key.sign(message.data(), message.size(), signature));
-    const VerifyingKey verifying(key.public_key());
+    const BothKeys verifying(key.public_key());
     for (size_t bit = 0; bit < 512; bit += 3) {
       Signature altered = signature;
       altered[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8);
-      CHECK(!verifying.verify(altered.data(), message.data(), message.size()));
+      CHECK(!verifying.verify(altered, message));
     }
     for (size_t bit = 0; bit < 256; bit += 3) {
       message[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8);
-      CHECK(!verifying.verify(signature.data(), message.data(), message.size()));
+      CHECK(!verifying.verify(signature, message));
       PublicKey other = key.public_key();
       other[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8);
       message[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8);
       CHECK(!verifies(other, signature, message));
     }
-    CHECK(!verifying.verify(signature.data(), message.data(), message.size() - 1));
+    CHECK(!verifying.verify(signature, Bytes(message.begin(), message.end() - 1)));
     // After all these failures the valid signature still verifies.
-    CHECK(verifying.verify(signature.data(), message.data(), message.size()));
+    CHECK(verifying.verify(signature, message));
   });
 }
 

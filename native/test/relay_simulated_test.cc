@@ -107,6 +107,23 @@ TEST(a_simulated_relay_recovers_shreds_for_destinations_that_want_them) {
   CHECK(sent_to(sent, lab.wide) == slot.packets.size());
 }
 
+TEST(a_simulated_relay_checks_signatures_with_prepared_keys_from_its_second_slot_on) {
+  SimulatedLab lab;
+  const auto send_slot = [&](uint64_t slot, uint8_t leader) {
+    for (const Bytes& packet : make_slot({.slot = slot, .leader_seed = leader}).packets)
+      lab.deliver("10.0.2.1", packet);
+    return sent_to(lab.step(), lab.narrow);
+  };
+  CHECK_EQ(send_slot(kSimulatedSlot, 1), size_t{64});
+  CHECK_EQ(lab.count_of(WorkerCounter::prepared_checks), uint64_t{0});  // no slot was known before
+  CHECK_EQ(send_slot(kSimulatedSlot + 1, 1), size_t{64});
+  CHECK_EQ(lab.count_of(WorkerCounter::prepared_checks), uint64_t{1});
+  CHECK_EQ(send_slot(kSimulatedSlot + 2, 2), size_t{0});  // forged
+  CHECK_EQ(send_slot(kSimulatedSlot + 3, 1), size_t{64});
+  const uint64_t checks = lab.count_of(WorkerCounter::signature_checks);
+  CHECK_EQ(lab.count_of(WorkerCounter::prepared_checks), checks - 1);
+}
+
 TEST(a_simulated_network_fails_sends_with_an_errno) {
   SimulatedLab lab;
   const AuthenticSlot slot = make_slot({.slot = kSimulatedSlot});

@@ -218,7 +218,7 @@ TEST(tables_swapped_under_readers_are_freed_when_unused) {
     return std::shared_ptr<const SourceTable>(
         SourceTable::parse(bytes.data(), bytes.size(), 2, error));
   };
-  Tables tables({sources(0), nullptr, nullptr, nullptr, 1});
+  Tables tables({sources(0), nullptr, nullptr, nullptr, nullptr, 1});
   std::vector<std::unique_ptr<TableReader>> readers;
   for (int i = 0; i < 2; i++) {
     readers.push_back(std::make_unique<TableReader>(tables.current()));

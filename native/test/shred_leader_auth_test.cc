@@ -39,15 +39,15 @@ TEST(leader_auth_separates_valid_and_invalid_results) {
   };
   using Answer = LeaderAuth::Answer;
   CHECK(recall(one.key, one.signature, one.root) == Answer::unknown);
-  CHECK(auth.verify(one.key, one.signature.data(), one.root));
+  CHECK(auth.verify(one.key, nullptr, one.signature.data(), one.root));
   CHECK(recall(one.key, one.signature, one.root) == Answer::valid);
   // None of the three may be replaced by another value.
   CHECK(recall(two.key, one.signature, one.root) == Answer::unknown);
   CHECK(recall(one.key, two.signature, one.root) == Answer::unknown);
   CHECK(recall(one.key, one.signature, two.root) == Answer::unknown);
-  CHECK(!auth.verify(two.key, one.signature.data(), one.root));
+  CHECK(!auth.verify(two.key, nullptr, one.signature.data(), one.root));
   CHECK(recall(two.key, one.signature, one.root) == Answer::invalid);
-  CHECK(!auth.verify(one.key, one.signature.data(), two.root));
+  CHECK(!auth.verify(one.key, nullptr, one.signature.data(), two.root));
   CHECK_EQ(auth.verifications(), 3u);
 }
 
@@ -55,8 +55,8 @@ TEST(leader_auth_is_bounded_and_correct_when_entries_are_replaced) {
   LeaderAuth auth(1);
   const Signed one = signed_set(1, 10);
   const Signed two = signed_set(2, 20);
-  CHECK(auth.verify(one.key, one.signature.data(), one.root));
-  CHECK(auth.verify(two.key, two.signature.data(), two.root));
+  CHECK(auth.verify(one.key, nullptr, one.signature.data(), one.root));
+  CHECK(auth.verify(two.key, nullptr, two.signature.data(), two.root));
   CHECK(auth.recall(one.key, one.signature.data(), one.root) == LeaderAuth::Answer::unknown);
   CHECK(auth.recall(two.key, two.signature.data(), two.root) == LeaderAuth::Answer::valid);
 }
@@ -74,7 +74,7 @@ TEST(leader_auth_verifies_once_for_each_fec_set_of_a_capture) {
     Root root;
     merkle_roots(&input, 1, &root);
     if (auth.recall(wrong, packet.data(), root) == LeaderAuth::Answer::unknown)
-      CHECK(!auth.verify(wrong, packet.data(), root));
+      CHECK(!auth.verify(wrong, nullptr, packet.data(), root));
   }
   CHECK_EQ(auth.verifications(), 5u);  // one for each FEC set
 }

@@ -271,6 +271,11 @@ const workers: readonly RelayMetric[] = [
     (worker) => worker.signature_checks,
   ),
   ofWorkers(
+    "shredway_relay_worker_prepared_checks_total",
+    "Ed25519 signatures that the worker verified with a prepared key of the leader.",
+    (worker) => worker.prepared_checks,
+  ),
+  ofWorkers(
     "shredway_relay_worker_signatures_replaced_total",
     "Shreds under a verified Merkle root whose own signature differed; they were sent with the verified one.",
     (worker) => worker.signatures_replaced,

@@ -81,6 +81,7 @@ export const workerCounterNames = [
   "send_calls",
   "gso_fallbacks",
   "signature_checks",
+  "prepared_checks",
   "cpu_ns",
   "signatures_replaced",
   "resigned",
