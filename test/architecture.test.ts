@@ -231,7 +231,7 @@ const nativeIncludes: Readonly<Record<string, readonly string[]>> = {
   deshred: ["shred", "crypto", "transaction"],
   stream: ["deshred", "shred", "crypto", "system", "transaction"],
   relay: ["clone", "net", "shred", "crypto", "system", "transaction", "deshred", "stream"],
-  verify: ["net", "crypto", "transaction"],
+  verify: ["net", "crypto", "system", "transaction"],
   submission: ["system", "net", "crypto", "transaction", "verify"],
   addon: [
     "relay",

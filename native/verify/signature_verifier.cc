@@ -4,6 +4,8 @@
 #include <cstring>
 #include <random>
 
+#include "system/bytes.h"
+
 namespace shredway {
 namespace {
 
@@ -17,20 +19,32 @@ uint64_t random_word() {
 // ---- one transaction ------------------------------------------------------------------------
 
 VerifyingKeys::VerifyingKeys() : multiplier_(random_word() | 1) {
-  keys_.reserve(kKeys);
-  for (size_t i = 0; i < kKeys; i++) keys_.emplace_back(PublicKey{});
+  places_.reserve(kKeys);
+  for (size_t i = 0; i < kKeys; i++) places_.push_back({VerifyingKey(PublicKey{})});
 }
 
-const VerifyingKey& VerifyingKeys::of(const uint8_t* key) {
-  uint64_t head;
-  std::memcpy(&head, key, sizeof head);
-  VerifyingKey& place = keys_[(head * multiplier_ >> 32) % kKeys];
-  if (std::memcmp(place.bytes().data(), key, sizeof(PublicKey)) != 0) {
-    PublicKey bytes;
-    std::memcpy(bytes.data(), key, bytes.size());
-    place = VerifyingKey(bytes);
-  }
-  return place;
+size_t VerifyingKeys::place_of(const uint8_t* key) const {
+  return (load_u64(key) * multiplier_ >> 32) % kKeys;
+}
+
+bool VerifyingKeys::verify(const uint8_t* key, const uint8_t* signature, const uint8_t* message,
+                           size_t message_bytes) {
+  PublicKey bytes;
+  std::memcpy(bytes.data(), key, bytes.size());
+  const size_t at = place_of(key);
+  auto& prepared = prepared_[at % kPreparedKeys];
+  if (prepared && prepared->bytes() == bytes)
+    return prepared->verify(signature, message, message_bytes);
+  Place& place = places_[at];
+  if (place.key.bytes() != bytes) place = {VerifyingKey(bytes)};
+  if (!place.key.verify(signature, message, message_bytes)) return false;
+  if (++place.valid % kValidToPrepare == 0) prepared = PreparedKey::create(bytes);
+  return true;
+}
+
+bool VerifyingKeys::is_prepared(const PublicKey& key) const {
+  const auto& prepared = prepared_[place_of(key.data()) % kPreparedKeys];
+  return prepared && prepared->bytes() == key;
 }
 
 bool verify_signatures(const uint8_t* bytes, size_t length, VerifyingKeys& keys) {
@@ -43,10 +57,10 @@ bool verify_signatures(const uint8_t* bytes, size_t length, VerifyingKeys& keys)
   const uint8_t* message = bytes + transaction.message_begin;
   const size_t message_bytes = size_t{transaction.message_end} - transaction.message_begin;
   for (size_t i = 0; i < transaction.signature_count; i++) {
-    const VerifyingKey& key = keys.of(bytes + transaction.keys_begin + i * kPublicKeyBytes);
+    const uint8_t* key = bytes + transaction.keys_begin + i * kPublicKeyBytes;
     const uint8_t* signature =
         bytes + transaction.signatures_begin + i * kTransactionSignatureBytes;
-    if (!key.verify(signature, message, message_bytes)) return false;
+    if (!keys.verify(key, signature, message, message_bytes)) return false;
   }
   return true;
 }
