@@ -3,14 +3,15 @@
 // Exit code 1: an invariant was violated, or a run differs from its repetition. docs/simulation.md
 // describes the simulation and what to do with a seed.
 
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { guarded } from "./guard.ts";
 import { faultNames, findFault } from "./planted-faults.ts";
-import { describeEvent, drawScenario } from "./scenario.ts";
+import { describeEvent, drawScenario, type ScenarioEvent } from "./scenario.ts";
 import { shrink } from "./shrink.ts";
+import { timelineOf } from "./timeline.ts";
 import { type RunResult, World } from "./world.ts";
 
 const usage = `npm run simulate -- [options]
@@ -19,6 +20,7 @@ const usage = `npm run simulate -- [options]
   --steps N     slots of 400 ms in each run (default 150)
   --hours H     run further seeds for H hours
   --trace       print everything that happens
+  --html FILE   draw the last run; after a violation, the shortest one that violates the invariant
   --repeat      run each seed twice and compare the runs byte for byte
   --no-shrink   do not look for a shorter list of events
   --faults      find the planted faults instead (all, or NAME …), and print the table`;
@@ -33,6 +35,8 @@ interface Options {
   /** process.hrtime of the end; undefined: after `seeds`. */
   readonly endNs: bigint | undefined;
   readonly trace: boolean;
+  /** Path of the drawing; undefined: none. */
+  readonly html: string | undefined;
   readonly repeat: boolean;
   readonly shrinks: boolean;
   /** Names of planted faults to find; null: run the system as it is. */
@@ -45,6 +49,18 @@ function wholeNumber(name: string, text: string, least: number): number {
   throw new RangeError(`--${name}: expected an integer of at least ${least}, got ${text}`);
 }
 
+/** The page is written after the run, which may take hours. */
+function writable(path: string | undefined): string | undefined {
+  if (path === undefined) return undefined;
+  try {
+    writeFileSync(path, "", { flag: "a" });
+    return path;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new RangeError(`--html: expected a file that can be written, got ${path} (${reason})`);
+  }
+}
+
 function readOptions(): Options {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
@@ -54,6 +70,7 @@ function readOptions(): Options {
       steps: { type: "string", default: "150" },
       hours: { type: "string" },
       trace: { type: "boolean", default: false },
+      html: { type: "string" },
       repeat: { type: "boolean", default: false },
       "no-shrink": { type: "boolean", default: false },
       faults: { type: "boolean", default: false },
@@ -71,6 +88,7 @@ function readOptions(): Options {
         ? undefined
         : process.hrtime.bigint() + BigInt(Math.round(hours * 3.6e12)),
     trace: values.trace,
+    html: writable(values.html),
     repeat: values.repeat,
     shrinks: !values["no-shrink"],
     faults: values.faults ? (positionals.length > 0 ? positionals : faultNames()) : null,
@@ -85,22 +103,37 @@ function summaryOf(seed: number, result: RunResult): string {
   );
 }
 
-async function explain(
-  seed: number,
-  options: Options,
-  result: RunResult,
-  folder: string,
-): Promise<void> {
+interface Run {
+  readonly seed: number;
+  readonly events: readonly ScenarioEvent[];
+  readonly folder: string;
+}
+
+/** Draws the run, which happens once more for it. */
+async function draw(path: string, { seed, events, folder }: Run): Promise<void> {
+  const lines: string[] = [];
+  const trace = (line: string): void => void lines.push(line);
+  const { violation } = await guarded(() => new World({ seed, events, folder, trace }).run());
+  const title = `Simulation of seed ${seed}, ${events.length} events`;
+  writeFileSync(path, timelineOf({ title, lines, violation: violation?.message }));
+  console.log(`drawn in ${path}`);
+}
+
+async function explain(run: Run, options: Options, result: RunResult): Promise<void> {
+  const { seed, events, folder } = run;
   console.log(`VIOLATION ${result.violation?.message}`);
   console.log(`repeat it: npm run simulate -- --seed ${seed} --steps ${options.slots} --trace`);
-  if (!options.shrinks) return;
-  const events = drawScenario(seed, options.slots);
+  if (!options.shrinks) {
+    if (options.html !== undefined) await draw(options.html, run);
+    return;
+  }
   const shrunk = await guarded(() => shrink({ seed, events, folder, result }));
   console.log(
     `${shrunk.events.length} of ${events.length} events suffice (${shrunk.runs} runs): ` +
       `${shrunk.result.violation?.message}`,
   );
   for (const event of shrunk.events) console.log(describeEvent(event));
+  if (options.html !== undefined) await draw(options.html, { ...run, events: shrunk.events });
 }
 
 /** Returns whether all invariants held. */
@@ -110,9 +143,10 @@ async function runSeed(seed: number, options: Options, folder: string): Promise<
   const result = await guarded(() => new World({ seed, events, folder, trace }).run());
   console.log(summaryOf(seed, result));
   if (result.violation) {
-    await explain(seed, options, result, folder);
+    await explain({ seed, events, folder }, options, result);
     return null;
   }
+  if (options.html !== undefined) await draw(options.html, { seed, events, folder });
   if (!options.repeat) return result;
   const again = await guarded(() => new World({ seed, events, folder }).run());
   if (again.digest === result.digest) return result;
