@@ -1,5 +1,6 @@
 // Address lookup tables of a whole sandbox: created on its chain, used by transactions, and sent to a client.
 
+import { setTimeout } from "node:timers/promises";
 import {
   AddressLookupTableProgram,
   Connection,
@@ -34,7 +35,7 @@ describe("address lookup tables of the sandbox", () => {
       return status?.err === null && status.confirmationStatus !== "processed";
     };
     const confirmed = async (signature: string) => {
-      while (!(await isConfirmed(signature))) await new Promise(setImmediate);
+      while (!(await isConfirmed(signature))) await setTimeout(20);
     };
     await confirmed(await connection.requestAirdrop(payer.publicKey, 10_000_000_000));
     const send = async (
