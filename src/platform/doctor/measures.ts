@@ -63,6 +63,7 @@ export const measures: Readonly<Record<string, string>> = {
   "quic-buffers": `${measureCommand}, and nstat -az UdpRcvbufErrors does not increase`,
   "quic-firewall": "shredway send --quic from another machine gets a response",
   "quic-certificate": measureCommand,
+  "fast-path": 'shredway_gateway_fast_path_requests_total{result="taken"} increases',
   "stream-lookups": "shredway_stream_lookup_tables increases while a client has filters",
   "multicast-interface": measureCommand,
   "multicast-groups": "shredway_relay_group_joined is 1",

@@ -18,6 +18,7 @@ import { checkMachine } from "../../platform/doctor/checks.ts";
 import { checkConfiguration, configuredSettingsOf } from "../../platform/doctor/config-checks.ts";
 import { checkDatabase, checkDatabaseFile } from "../../platform/doctor/database-checks.ts";
 import { readFacts } from "../../platform/doctor/facts.ts";
+import { checkFastPath } from "../../platform/doctor/fast-path-checks.ts";
 import {
   countLevels,
   type Finding,
@@ -140,6 +141,7 @@ async function examine(file: string | undefined): Promise<Finding[]> {
       ),
       ...checkService(config, file, around),
       ...checkStreamNode(config),
+      ...checkFastPath(config),
       ...checkQuic(readQuicFacts(config, systemReader), inspectQuicCertificate(config)),
       ...(database ? checkDatabase(database, isServiceHere) : []),
       ...(databaseFile ? checkDatabaseFile(databaseFile) : []),

@@ -1,0 +1,40 @@
+// The check of the fast path: whether any request can be taken. Pure.
+//
+// Called by src/tools/commands/doctor.ts with a configuration. docs/fast-path.md has all conditions; this
+// check covers those that a configuration decides.
+
+import type { Config, RouteConfig } from "../../core/configuration/configuration.ts";
+import { about, type Finding, type Found, withMeasure } from "./finding.ts";
+
+/** Whether the fast path may use the route, whose partner then gets sendTransaction without TLS at any time. */
+export function isOnFastPath({ kind, transactions, url }: RouteConfig): boolean {
+  const sendsByHttp = kind === "swqos" || kind === "block-builder" || kind === "scheduler";
+  return sendsByHttp && transactions && url !== undefined && new URL(url).protocol === "http:";
+}
+
+type CheckedConfig = Pick<Config, "http" | "gateway" | "routes">;
+
+/** No finding without an HTTP server or routes. */
+export function checkFastPath({ http, gateway, routes }: CheckedConfig): Finding[] {
+  if (!http || routes.length === 0) return [];
+  const { ok, warn } = about(
+    "fast-path",
+    "On the fast path, a transaction leaves before JavaScript reads its request, which takes half of the time.",
+  );
+  const find = (): Found => {
+    if (!gateway.fastPath) return ok("off: gateway.fastPath is false");
+    if (http.engine === "uws") {
+      return warn("off, because http.engine is uws", "set http.engine: node");
+    }
+    const names = routes.filter(isOnFastPath).map(({ name }) => name);
+    if (names.length === 0) {
+      return warn(
+        "no route can be used: every partner is reached with TLS, over QUIC or only for bundles",
+        "use a URL with http: for partners that offer it",
+      );
+    }
+    const exception = http.tls ? "; requests over TLS (http.tls) are not taken" : "";
+    return ok(`used for ${names.join(", ")}${exception}`);
+  };
+  return [withMeasure(find())];
+}
