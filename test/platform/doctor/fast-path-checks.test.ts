@@ -61,7 +61,7 @@ describe("checkFastPath", () => {
     `{ name: builder, kind: block-builder, url: "http://127.0.0.1:1/", transactions: false }`,
     `{ name: scheduler, kind: scheduler, url: "http://127.0.0.1:1/" }`,
     `{ name: partner, kind: alt-partner, leaders: { "${leader}": "http://127.0.0.1:1/" } }`,
-  ])("agrees with the route %s", (text) => {
+  ])("agrees with the route %s", async (text) => {
     const [route] = configOf([text]).routes;
     if (!route) throw new Error("expected a route");
     let opened = 0;
@@ -71,7 +71,7 @@ describe("checkFastPath", () => {
         return null;
       },
     };
-    openRoute(route, { clock: new ManualClock(), fastPath }).close();
+    await openRoute(route, { clock: new ManualClock(), fastPath }).close();
     expect(opened === 1).toBe(isOnFastPath(route));
   });
 });
