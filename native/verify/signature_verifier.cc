@@ -18,7 +18,9 @@ uint64_t random_word() {
 
 // ---- one transaction ------------------------------------------------------------------------
 
-VerifyingKeys::VerifyingKeys() : multiplier_(random_word() | 1) {
+VerifyingKeys::VerifyingKeys() : VerifyingKeys(random_word() | 1) {}
+
+VerifyingKeys::VerifyingKeys(uint64_t multiplier) : multiplier_(multiplier) {
   places_.reserve(kKeys);
   for (size_t i = 0; i < kKeys; i++) places_.push_back({VerifyingKey(PublicKey{})});
 }
@@ -32,18 +34,27 @@ bool VerifyingKeys::verify(const uint8_t* key, const uint8_t* signature, const u
   PublicKey bytes;
   std::memcpy(bytes.data(), key, bytes.size());
   const size_t at = place_of(key);
-  auto& prepared = prepared_[at % kPreparedKeys];
-  if (prepared && prepared->bytes() == bytes)
-    return prepared->verify(signature, message, message_bytes);
+  Prepared& prepared = prepared_[at % kPreparedKeys];
+  if (prepared.key && prepared.key->bytes() == bytes) {
+    prepared.uses++;
+    return prepared.key->verify(signature, message, message_bytes);
+  }
   Place& place = places_[at];
   if (place.key.bytes() != bytes) place = {VerifyingKey(bytes)};
   if (!place.key.verify(signature, message, message_bytes)) return false;
-  if (++place.valid % kValidToPrepare == 0) prepared = PreparedKey::create(bytes);
+  if (++place.valid % kValidToPrepare == 0) prepare(prepared, bytes);
   return true;
 }
 
+// Preparing a key costs as much as several checks. So keys that are used alike do not replace each
+// other all the time.
+void VerifyingKeys::prepare(Prepared& place, const PublicKey& key) {
+  if (place.uses >= kValidToPrepare) place.uses /= 2;
+  else place = {PreparedKey::create(key), kValidToPrepare};
+}
+
 bool VerifyingKeys::is_prepared(const PublicKey& key) const {
-  const auto& prepared = prepared_[place_of(key.data()) % kPreparedKeys];
+  const auto& prepared = prepared_[place_of(key.data()) % kPreparedKeys].key;
   return prepared && prepared->bytes() == key;
 }
 

@@ -53,12 +53,14 @@ class VerifierNotifier {
 // Cache of public keys, because signers recur. With some libraries, the import of a key costs a
 // tenth of a verification. A key that has verified kValidToPrepare signatures is prepared, which
 // makes its checks more than twice as fast (crypto/prepared_key.h). One cache per thread, of at
-// most 5 MiB. A newer key replaces an older one.
+// most 5 MiB. A newer key replaces an older one; it
+// replaces a prepared one only if that is used rarely.
 class VerifyingKeys {
  public:
   static constexpr uint32_t kValidToPrepare = 16;
 
   VerifyingKeys();
+  explicit VerifyingKeys(uint64_t multiplier);  // for tests; odd
   // True if the signature is valid. `key` has 32 bytes.
   bool verify(const uint8_t* key, const uint8_t* signature, const uint8_t* message,
               size_t message_bytes);
@@ -70,11 +72,16 @@ class VerifyingKeys {
     VerifyingKey key;
     uint32_t valid = 0;  // signatures of this key
   };
+  struct Prepared {
+    std::unique_ptr<const PreparedKey> key;
+    uint32_t uses = 0;  // halved whenever another key would take the place
+  };
   size_t place_of(const uint8_t* key) const;
+  static void prepare(Prepared& place, const PublicKey& key);
 
   std::vector<Place> places_;
-  std::array<std::unique_ptr<const PreparedKey>, kPreparedKeys> prepared_;
-  uint64_t multiplier_;  // secret, so that nobody can choose keys that evict a certain key
+  std::array<Prepared, kPreparedKeys> prepared_;
+  const uint64_t multiplier_;  // secret, so that nobody can choose keys that evict a certain key
 };
 
 // True if the bytes are one transaction and all its signatures are valid. Stops at the first
