@@ -9,6 +9,7 @@
       "native/system/kernel_clock.cc",
       "native/system/privileges.cc",
       "native/system/service_notify.cc",
+      "native/system/thread_cpus.cc",
       "native/crypto/ed25519.cc",
       "native/crypto/sha256.cc",
       "native/crypto/sip_hash.cc",

@@ -27,20 +27,10 @@ bool read_endpoints(const Napi::Object& object, const char* name, std::vector<En
   return true;
 }
 
-bool read_cpus(const Napi::Object& object, std::vector<int>& out) {
+bool read_optional_cpus(const Napi::Object& object, std::vector<int>& out) {
   Napi::Value value;
   if (!read_property(object, "cpus", value)) return false;
-  if (value.IsUndefined()) return true;
-  if (!value.IsArray())
-    return fail(object.Env(), "cpus: expected an array of numbers" + received(value));
-  const auto array = value.As<Napi::Array>();
-  for (uint32_t i = 0; i < array.Length(); i++) {
-    uint32_t cpu = 0;
-    Napi::Value element;
-    if (!read_element(array, i, element) || !read_u32(element, "cpus", 1u << 16, cpu)) return false;
-    out.push_back(static_cast<int>(cpu));
-  }
-  return true;
+  return value.IsUndefined() || read_cpus(value, out);
 }
 
 bool read_options(const Napi::Object& object, RelayOptions& options) {
@@ -50,7 +40,8 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
   Napi::Value send_from;
   const bool read =
       read_endpoints(object, "listen", options.listen) &&
-      read_endpoints(object, "multicast", options.multicast) && read_cpus(object, options.cpus) &&
+      read_endpoints(object, "multicast", options.multicast) &&
+      read_optional_cpus(object, options.cpus) &&
       read_optional_u32(object, "workers", kWorkersMax, options.workers) &&
       read_optional_bool(object, "authenticate", options.worker.authenticate) &&
       read_optional_u32(object, "shredVersion", 65535, shred_version) &&

@@ -32,6 +32,7 @@ describe("relayOptionsOf", () => {
     expect(relayOptionsOf(relay("transmit: auto")).transmit).toBe("automatic");
     expect(relayOptionsOf(relay("")).send).not.toHaveProperty("source");
     expect(relayOptionsOf(relay(""))).not.toHaveProperty("cpus");
+    expect(relayOptionsOf(relay("cpus: none"))).not.toHaveProperty("cpus");
   });
 });
 
@@ -49,6 +50,7 @@ describe("reload", () => {
       "relay.cpus",
     ]);
     expect(restartKeys(wanted, relay(""))).toContain("relay.cpus");
+    expect(restartKeys(relay(""), relay("cpus: none"))).toEqual(["relay.cpus"]);
     expect(restartKeys(relay(""), relay("transmit: clone"))).toEqual(["relay.transmit"]);
   });
 

@@ -99,7 +99,8 @@ export function configuredSettingsOf(relay: RelayConfig): ConfiguredSettings {
   const addresses = [...relay.listen, ...relay.destinations.map(({ address }) => address)];
   return {
     workers: relay.workers,
-    cpus: relay.cpus ?? [],
+    cpus: Array.isArray(relay.cpus) ? relay.cpus : [],
+    placesWorkers: relay.cpus !== "none",
     wait: relay.receive.wait,
     busyPollMicroseconds: relay.receive.busyPollMicroseconds,
     receiveBufferBytes: relay.receive.bufferBytes,

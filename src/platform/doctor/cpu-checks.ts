@@ -2,9 +2,10 @@
 //
 // A part of checks.ts. docs/tuning.md states the benefit of each remedy and how to revert it.
 
+import { expandCpuList } from "../../core/cpu-list.ts";
+import { chooseWorkerCpus, workerCpusText } from "../../relay/worker-cpus.ts";
 import { about, type Found } from "./finding.ts";
 import type { Input } from "./input.ts";
-import { expandCpuList } from "./reader.ts";
 
 /** Above this, the wake-up costs more than the relay's own work for a packet. */
 const idleLatencyMaxUs = 10;
@@ -41,6 +42,41 @@ export function siblings(input: Input): Found {
     off.map((cpu) => `echo 0 > /sys/devices/system/cpu/cpu${cpu}/online`).join(" && ") +
       " (and remove them from relay.cpus)",
   );
+}
+
+const workerName = /^shredway-\d+$/;
+
+/** For the CPUs of this command, which may have another affinity than the service. */
+export function workerCpus({ facts, configured }: Input): Found {
+  const { ok, warn } = about(
+    "worker-cpus",
+    "A worker and another program's thread that may run on the same CPU only wait for each other.",
+  );
+  const { pinned } = facts.workerCpus;
+  const conflicts = [...new Set(pinned.map(({ cpu }) => cpu))].flatMap((cpu) => {
+    const here = pinned.filter((thread) => thread.cpu === cpu);
+    const isOfWorker = here.some(({ name }) => workerName.test(name));
+    if (!isOfWorker && !configured.cpus.includes(cpu)) return [];
+    const processes = new Set(here.map(({ pid }) => pid)).size;
+    return processes > (isOfWorker ? 1 : 0) ? [here] : [];
+  });
+  if (conflicts.length > 0) {
+    const text = conflicts.map(
+      (here) =>
+        `CPU ${here[0]?.cpu}: ${here.map(({ name, pid }) => `${name} of process ${pid}`).join(", ")}`,
+    );
+    return warn(
+      `threads of several programs are pinned to a worker's CPU: ${text.join("; ")}`,
+      "set relay.cpus to other CPUs, or restart the service, which avoids the pinned threads that it can see",
+    );
+  }
+  const wanted = configured.cpus.length > 0 ? configured.cpus : undefined;
+  const others = pinned.filter(({ name }) => !workerName.test(name));
+  const chosen = chooseWorkerCpus(configured.placesWorkers ? wanted : "none", configured.workers, {
+    ...facts.workerCpus,
+    pinned: others,
+  });
+  return ok(workerCpusText(chosen));
 }
 
 /** As the user of this command, which may have more privileges than the service. */

@@ -8,7 +8,10 @@ import type { SystemFacts } from "./facts.ts";
 /** The machine settings that the relay requires. */
 export interface ConfiguredSettings {
   readonly workers: number;
+  /** CPUs that relay.cpus names; empty: it names none. */
   readonly cpus: readonly number[];
+  /** False: relay.cpus is `none`, so the kernel places the workers. */
+  readonly placesWorkers: boolean;
   readonly wait: "block" | "spin" | "busy";
   readonly busyPollMicroseconds: number;
   readonly receiveBufferBytes: number;

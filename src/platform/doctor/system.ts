@@ -3,7 +3,7 @@
 // Called only by src/tools/commands/doctor.ts. Only `settingFiles` and `loadTun` change something.
 
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { formatAddress, parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -11,6 +11,7 @@ import { describeNative, kernelClock, type TransmitMode } from "../../relay/data
 import { Relay } from "../../relay/data-plane/relay.ts";
 import { openUdpSocket } from "../../relay/data-plane/udp-socket.ts";
 import { coverageText, loadLeaderSchedule } from "../../relay/leaders/schedule.ts";
+import { fileReader } from "../../relay/worker-cpu-facts.ts";
 import type { SettingFiles } from "./changes.ts";
 import type { ConfigFacts } from "./config-checks.ts";
 import type { SystemReader } from "./facts.ts";
@@ -21,20 +22,7 @@ import { portOwner } from "./port-owner.ts";
 const toolTimeoutMs = 3000;
 
 export const systemReader: SystemReader = {
-  readText(path) {
-    try {
-      return readFileSync(path, "utf8");
-    } catch {
-      return null; // missing on this machine, or not permitted
-    }
-  },
-  list(path) {
-    try {
-      return readdirSync(path);
-    } catch {
-      return [];
-    }
-  },
+  ...fileReader,
   run(command, ...args) {
     const done = spawnSync(command, args, { encoding: "utf8", timeout: toolTimeoutMs });
     return done.status === 0 ? done.stdout : null;

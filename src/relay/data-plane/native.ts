@@ -302,6 +302,8 @@ export type OpenedDescriptor =
 interface NativeAddon {
   describe(): NativeDescription;
   giveUpNetworkPrivileges(): number;
+  /** The reason why a thread was not moved; empty: all were. */
+  keepThreadsOn(cpus: number[]): string;
   confineProcess(parent: number, memoryBytes: number): string;
   restartWithoutRings(descriptors: number): string;
   /** The reason why the text did not reach the socket; empty on success. */
@@ -394,6 +396,14 @@ export function native(): NativeAddon {
  */
 export function giveUpNetworkPrivileges(): number {
   return native().giveUpNetworkPrivileges();
+}
+
+/**
+ * Moves every thread of this process to these CPUs, and with them every thread that they start. Returns
+ * the reason if the system refuses; then some may have been moved.
+ */
+export function keepThreadsOn(cpus: readonly number[]): string | null {
+  return native().keepThreadsOn([...cpus]) || null;
 }
 
 /**

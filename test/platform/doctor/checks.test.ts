@@ -30,6 +30,14 @@ const healthyFacts: SystemFacts = {
   ipv6: true,
   nics: [{ name: "eth0", receiveQueues: 8, transmitQueueLength: 1000 }],
   cpu: { siblings: [], nohzFull: "", idleStates: [], nodes: [], hasIrqBalance: false },
+  workerCpus: {
+    allowed: [0, 1, 2, 3, 4, 5, 6, 7],
+    isolated: [],
+    siblings: [],
+    nearCard: [],
+    pinned: [],
+    hasQuota: false,
+  },
   nic: { hasEthtool: true, details: [] },
   kernelPart: {
     busyPoll: 0,
@@ -43,6 +51,7 @@ const healthyFacts: SystemFacts = {
 const healthyWishes: ConfiguredSettings = {
   workers: 2,
   cpus: [],
+  placesWorkers: true,
   wait: "block",
   busyPollMicroseconds: 0,
   receiveBufferBytes: 67_108_864,
@@ -317,6 +326,7 @@ describe("checkConfiguration", () => {
     ).toEqual({
       workers: 3,
       cpus: [1, 2, 3],
+      placesWorkers: true,
       wait: "block",
       busyPollMicroseconds: 0,
       receiveBufferBytes: 67_108_864,
