@@ -7,6 +7,7 @@
       "native/system/base64.cc",
       "native/system/confinement.cc",
       "native/system/kernel_clock.cc",
+      "native/system/memory_lock.cc",
       "native/system/privileges.cc",
       "native/system/service_notify.cc",
       "native/system/thread_cpus.cc",

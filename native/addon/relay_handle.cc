@@ -61,6 +61,7 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
       read_optional_bool(object, "keepRetransmitterSignatures",
                          options.worker.keep_retransmitter_signatures) &&
       read_optional_bool(object, "prefault", options.worker.prefault) &&
+      read_optional_bool(object, "lockMemory", options.lock_memory) &&
       read_optional_bool(object, "answerChallenges", options.worker.answer_challenges) &&
       read_optional_u32(object, "receiveBufferBytes", 1u << 30, options.receive_buffer_bytes) &&
       read_optional_u32(object, "sendBufferBytes", 1u << 30, options.send_buffer_bytes) &&
@@ -122,6 +123,7 @@ std::vector<Napi::ClassPropertyDescriptor<RelayHandle>> RelayHandle::methods() {
           InstanceMethod<&RelayHandle::granted_receive_buffer>("grantedReceiveBuffer"),
           InstanceMethod<&RelayHandle::transmit>("transmit"),
           InstanceMethod<&RelayHandle::priority_refusal>("priorityRefusal"),
+          InstanceMethod<&RelayHandle::memory_lock>("memoryLock"),
           InstanceMethod<&RelayHandle::close>("close")};
 }
 
@@ -291,6 +293,16 @@ Napi::Value RelayHandle::transmit(const Napi::CallbackInfo& info) {
 Napi::Value RelayHandle::priority_refusal(const Napi::CallbackInfo& info) {
   if (!is_open(info.Env())) return info.Env().Undefined();
   return Napi::String::New(info.Env(), relay_->priority_refusal());
+}
+
+// -> { bytes, refusal }: the locked memory, and why it is not locked although that was requested
+// (empty: it is, or was not requested).
+Napi::Value RelayHandle::memory_lock(const Napi::CallbackInfo& info) {
+  if (!is_open(info.Env())) return info.Env().Undefined();
+  const auto object = Napi::Object::New(info.Env());
+  object.Set("bytes", static_cast<double>(relay_->locked_bytes()));
+  object.Set("refusal", relay_->memory_lock_refusal());
+  return object;
 }
 
 // (bigint, bigint, boolean, bigint): lowest and highest slot that are possible now, whether they

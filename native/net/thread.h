@@ -46,6 +46,8 @@ class Thread {
     if (!failure) return "";
     return "cannot pin a worker to CPU " + std::to_string(cpu) + ": " + std::strerror(failure);
   }
+  // The running thread; call only after start().
+  pthread_t handle() const { return thread_; }
   // Waits until the thread has ended; returns at once if none runs.
   void join() {
     if (running_) pthread_join(thread_, nullptr);

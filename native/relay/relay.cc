@@ -95,6 +95,7 @@ std::unique_ptr<Relay> Relay::open(const RelayOptions& options, std::string& err
   relay->open_clones(options);
   error = relay->start_workers(options, std::move(sockets));
   if (!error.empty()) return nullptr;
+  if (options.lock_memory) relay->lock_memory();
   if (relay->clone_plane_) relay->watch_next_hops(options);
   return relay;
 }
@@ -144,6 +145,11 @@ std::string Relay::start_workers(const RelayOptions& options, std::vector<Worker
     workers_.push_back(std::move(worker));
   }
   return "";
+}
+
+void Relay::lock_memory() {
+  for (const auto& worker : workers_) worker->lock_memory(memory_lock_);
+  memory_lock_.add_libraries();
 }
 
 std::string Relay::start_deshred(const RelayOptions& options) {

@@ -10,6 +10,7 @@
 
 #include "crypto/ed25519.h"
 #include "shred/merkle.h"
+#include "system/memory_lock.h"
 
 namespace shredway {
 
@@ -23,6 +24,9 @@ class LeaderAuth {
   Answer recall(const VerifyingKey& leader, const uint8_t* signature, const Root& root) const;
   // Verifies (about 50 to 100 us) and caches the result.
   bool verify(const VerifyingKey& leader, const uint8_t* signature, const Root& root);
+  void lock_memory(MemoryLock& lock) const {
+    lock.add(entries_.data(), entries_.size() * sizeof(Entry));
+  }
   uint64_t verifications() const { return verifications_; }
 
  private:

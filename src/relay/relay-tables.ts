@@ -33,6 +33,7 @@ export function relayOptionsOf(relay: RelayConfig): RelayOptions {
     failedChecksPerSecond: relay.failedChecksPerSecond,
     keepRetransmitterSignatures: relay.keepRetransmitterSignatures,
     deshred: relay.deshred,
+    lockMemory: relay.lockMemory,
   };
 }
 

@@ -21,6 +21,7 @@ describe("relayOptionsOf", () => {
       send: { source: "[2001:db8::1]:0", gso: false },
       failedChecksPerSecond: 1000,
       keepRetransmitterSignatures: false,
+      lockMemory: false,
     });
     expect(relayOptionsOf(relay("send: { ttl: 9, dscp: 46 }")).send).toMatchObject({
       ttl: 9,

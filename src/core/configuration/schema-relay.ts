@@ -291,6 +291,13 @@ export const relay = z.strictObject({
         "each worker gets a core of its own if enough CPUs remain (docs/tuning.md), otherwise as `none`",
     },
   ),
+  lockMemory: key(z.boolean().default(false), {
+    expects: "true or false",
+    meaning:
+      "Keeps the memory of the workers in RAM: no page of it is swapped out, and no code of the packet " +
+      "path is read from a disk again. It needs a sufficient limit of locked memory (LimitMEMLOCK=); " +
+      "without it the relay warns once and locks nothing (docs/tuning.md).",
+  }),
   deshred: key(z.boolean().default(true), {
     expects: "true or false",
     meaning:

@@ -101,6 +101,7 @@ export function configuredSettingsOf(relay: RelayConfig): ConfiguredSettings {
     workers: relay.workers,
     cpus: Array.isArray(relay.cpus) ? relay.cpus : [],
     placesWorkers: relay.cpus !== "none",
+    lockMemory: relay.lockMemory,
     wait: relay.receive.wait,
     busyPollMicroseconds: relay.receive.busyPollMicroseconds,
     receiveBufferBytes: relay.receive.bufferBytes,

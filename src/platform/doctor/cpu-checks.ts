@@ -94,6 +94,20 @@ export function workerPriority({ probes, configured }: Input): Found {
   );
 }
 
+/** As the user of this command, for one worker. */
+export function workerMemory({ probes, configured }: Input): Found {
+  const { ok, warn } = about(
+    "worker-memory",
+    "A page of a worker that was swapped out, or code that was dropped, costs milliseconds when a packet needs it.",
+  );
+  if (!configured.lockMemory) return ok("relay.lockMemory: false");
+  if (probes.memoryLockRefusal === null) return ok("relay.lockMemory: true works here");
+  return warn(
+    `relay.lockMemory: true, but the system refuses to lock the workers' memory: ${probes.memoryLockRefusal}`,
+    "in the systemd unit: LimitMEMLOCK=infinity (in a container: --ulimit memlock=-1)",
+  );
+}
+
 export function idleStates({ facts }: Input): Found {
   const { ok, warn } = about(
     "cpu-idle",

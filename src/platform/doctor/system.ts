@@ -7,7 +7,7 @@ import { renameSync, writeFileSync } from "node:fs";
 import { formatAddress, parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
 import { messageOf } from "../../core/errors.ts";
-import { describeNative, kernelClock, type TransmitMode } from "../../relay/data-plane/native.ts";
+import { describeNative, kernelClock } from "../../relay/data-plane/native.ts";
 import { Relay } from "../../relay/data-plane/relay.ts";
 import { openUdpSocket } from "../../relay/data-plane/udp-socket.ts";
 import { coverageText, loadLeaderSchedule } from "../../relay/leaders/schedule.ts";
@@ -48,11 +48,12 @@ export function loadTun(): string | null {
 }
 
 /** Probes the addon, the receive buffer of a socket, and clone if configured. */
-export function probe({ receiveBufferBytes, transmit }: ConfiguredSettings): Probes {
+export function probe(configured: ConfiguredSettings): Probes {
   const nothing = {
     grantedReceiveBufferBytes: null,
     cloneRefusal: null,
     priorityRefusal: null,
+    memoryLockRefusal: null,
     ed25519: "none",
     sha256Accelerated: false,
     kernelClock: null,
@@ -60,7 +61,7 @@ export function probe({ receiveBufferBytes, transmit }: ConfiguredSettings): Pro
   };
   try {
     const { ed25519, sha256Accelerated } = describeNative();
-    const tried = tryRelay(receiveBufferBytes, transmit === "auto" ? "automatic" : transmit);
+    const tried = tryRelay(configured);
     return {
       ...nothing,
       ...tried,
@@ -74,18 +75,23 @@ export function probe({ receiveBufferBytes, transmit }: ConfiguredSettings): Pro
   }
 }
 
-function tryRelay(
-  bufferBytes: number,
-  transmit: TransmitMode,
-): Pick<Probes, "grantedReceiveBufferBytes" | "cloneRefusal" | "priorityRefusal"> {
+function tryRelay({
+  receiveBufferBytes,
+  transmit,
+  lockMemory,
+}: ConfiguredSettings): Pick<
+  Probes,
+  "grantedReceiveBufferBytes" | "cloneRefusal" | "priorityRefusal" | "memoryLockRefusal"
+> {
   const relay = Relay.open({
     listen: ["127.0.0.1:0"],
     workers: 1,
     tiers: ["any"],
     authentication: "off",
     shredVersion: 0,
-    receive: { bufferBytes },
-    transmit,
+    receive: { bufferBytes: receiveBufferBytes },
+    transmit: transmit === "auto" ? "automatic" : transmit,
+    lockMemory,
     prefault: false,
   });
   relay.close();
@@ -93,6 +99,7 @@ function tryRelay(
     grantedReceiveBufferBytes: relay.grantedReceiveBufferBytes / 2, // the kernel returns twice the size
     cloneRefusal: relay.transmit.mode === "socket" ? relay.transmit.refusal : null,
     priorityRefusal: relay.priorityRefusal,
+    memoryLockRefusal: relay.memoryLock.refusal,
   };
 }
 

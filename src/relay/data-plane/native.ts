@@ -91,6 +91,7 @@ export interface NativeRelayOptions {
   prefault?: boolean;
   deshred?: boolean;
   answerChallenges?: boolean;
+  lockMemory?: boolean;
   arrivals?: boolean;
   keepPackets?: boolean;
   receiveBufferBytes?: number;
@@ -158,6 +159,8 @@ export interface NativeRelay {
   grantedReceiveBuffer(): number;
   /** Why the workers have no raised priority; "": they have it. */
   priorityRefusal(): string;
+  /** Locked bytes, and why nothing is locked although it was requested; "": none. */
+  memoryLock(): { readonly bytes: number; readonly refusal: string };
   /**
    * Active mode, interface of the clones, and the reason if the requested mode is not active; "": none.
    */
