@@ -14,6 +14,8 @@
 #include <cstring>
 #include <string>
 
+#include "system/memory_lock.h"
+
 namespace shredway {
 
 class Thread {
@@ -46,8 +48,10 @@ class Thread {
     if (!failure) return "";
     return "cannot pin a worker to CPU " + std::to_string(cpu) + ": " + std::strerror(failure);
   }
-  // The running thread; call only after start().
-  pthread_t handle() const { return thread_; }
+  // Adds the stack, if the thread runs.
+  void lock_memory(MemoryLock& lock) const {
+    if (running_) lock.add_stack(thread_);
+  }
   // Waits until the thread has ended; returns at once if none runs.
   void join() {
     if (running_) pthread_join(thread_, nullptr);

@@ -150,6 +150,7 @@ std::string Relay::start_workers(const RelayOptions& options, std::vector<Worker
 void Relay::lock_memory() {
   for (const auto& worker : workers_) worker->lock_memory(memory_lock_);
   memory_lock_.add_libraries();
+  memory_lock_refusal_ = memory_lock_.lock();
 }
 
 std::string Relay::start_deshred(const RelayOptions& options) {

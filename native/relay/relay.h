@@ -117,8 +117,8 @@ class Relay {
   const std::string& priority_refusal() const { return priority_refusal_; }
   // Why the workers' memory is not locked although that was requested; empty: it is, or was not
   // requested.
-  const std::string& memory_lock_refusal() const { return memory_lock_.refusal(); }
-  size_t locked_bytes() const { return memory_lock_.bytes(); }
+  const std::string& memory_lock_refusal() const { return memory_lock_refusal_; }
+  size_t locked_bytes() const { return memory_lock_.locked_bytes(); }
   // Number of table replacements, of all kinds.
   uint64_t tables_published() const { return tables_.generation(); }
   // Network interface of the clone plane; empty if it is not in use.
@@ -147,6 +147,7 @@ class Relay {
   uint32_t granted_receive_buffer_bytes_ = 0;
   std::string transmit_refusal_;
   std::string priority_refusal_;
+  std::string memory_lock_refusal_;
   SlotBounds slot_bounds_;
   std::unique_ptr<ClonePlane> clone_plane_;    // outlives the workers, which send through it
   std::unique_ptr<OutputRules> output_rules_;  // automatic mode; moves to the next-hop watch

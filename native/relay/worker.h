@@ -124,7 +124,7 @@ class Worker final : private TransmitObserver {
   // The tasks of an idle worker, which repeats them regularly. Worker's thread.
   void rest() { housekeeping(now_ns()); }
 
-  // Locks what the packet path of this worker reads and writes, except for the tables, which the
+  // Adds what the packet path of this worker reads and writes, except for the tables, which the
   // control plane replaces. Call it after start(); `lock` must end before the worker.
   void lock_memory(MemoryLock& lock) const;
 

@@ -86,7 +86,7 @@ void Worker::lock_memory(MemoryLock& lock) const {
   traces_.lock_memory(lock);
   if (options_.deshred) options_.deshred->lock_memory(lock);
   if (options_.recovered) options_.recovered->lock_memory(lock);
-  lock.add_stack(thread_.handle());
+  thread_.lock_memory(lock);
 }
 
 void Worker::stop() {

@@ -3,6 +3,8 @@
 #include <link.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -20,10 +22,12 @@ std::string limit_text() {
 
 MemoryLock::~MemoryLock() { unlock(); }
 
-void MemoryLock::add(const void* start, size_t bytes) { lock(start, bytes, 0); }
+void MemoryLock::add(const void* start, size_t bytes) {
+  add(reinterpret_cast<uintptr_t>(start), bytes, 0);
+}
 
 void MemoryLock::add_on_touch(const void* start, size_t bytes) {
-  lock(start, bytes, MLOCK_ONFAULT);
+  add(reinterpret_cast<uintptr_t>(start), bytes, MLOCK_ONFAULT);
 }
 
 void MemoryLock::add_stack(pthread_t thread) {
@@ -42,30 +46,41 @@ void MemoryLock::add_libraries() {
     for (int i = 0; i < object->dlpi_phnum; i++) {
       const auto& segment = object->dlpi_phdr[i];
       if (segment.p_type != PT_LOAD) continue;
-      const auto* start = reinterpret_cast<const void*>(object->dlpi_addr + segment.p_vaddr);
-      static_cast<MemoryLock*>(lock)->add_on_touch(start, segment.p_memsz);
+      const uintptr_t start = object->dlpi_addr + segment.p_vaddr;
+      static_cast<MemoryLock*>(lock)->add(start, segment.p_memsz, MLOCK_ONFAULT);
     }
     return 0;
   };
   dl_iterate_phdr(add_segments, this);
 }
 
-void MemoryLock::lock(const void* start, size_t bytes, unsigned flags) {
-  if (!refusal_.empty() || bytes == 0) return;
-  if (mlock2(start, bytes, flags) == 0) {
-    ranges_.push_back({start, bytes});
-    bytes_ += bytes;
-    return;
-  }
-  refusal_ = std::string(std::strerror(errno)) + "; expected a limit of locked memory above " +
-             std::to_string(bytes_ + bytes) + " bytes, got " + limit_text();
-  unlock();
+void MemoryLock::add(uintptr_t start, size_t bytes, unsigned flags) {
+  ranges_.push_back({start, bytes, flags});
 }
 
+std::string MemoryLock::lock() {
+  for (const Range& range : ranges_) {
+    if (syscall(SYS_mlock2, range.start, range.bytes, range.flags) == 0) continue;
+    const int error_number = errno;
+    unlock();
+    return std::string(std::strerror(error_number)) +
+           "; expected a limit of locked memory of at least " + std::to_string(added_bytes()) +
+           " bytes, got " + limit_text();
+  }
+  locked_ = true;
+  return "";
+}
+
+size_t MemoryLock::added_bytes() const {
+  size_t sum = 0;
+  for (const Range& range : ranges_) sum += range.bytes;
+  return sum;
+}
+
+// Without effect on ranges that are not locked.
 void MemoryLock::unlock() {
-  for (const Range& range : ranges_) munlock(range.start, range.bytes);
-  ranges_.clear();
-  bytes_ = 0;
+  for (const Range& range : ranges_) syscall(SYS_munlock, range.start, range.bytes);
+  locked_ = false;
 }
 
 }  // namespace shredway

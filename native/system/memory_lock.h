@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,31 +21,31 @@ class MemoryLock {
   MemoryLock(const MemoryLock&) = delete;
   MemoryLock& operator=(const MemoryLock&) = delete;
 
-  // Both lock the pages of a range, which must outlive the lock. After the first refusal they do
-  // nothing.
-  void add(const void* start, size_t bytes);  // all pages are in memory afterwards
-  // Pages that are in memory now, and all others once they are touched.
+  // Both add a range, which must outlive the lock.
+  void add(const void* start, size_t bytes);  // all pages are in memory after lock()
+  // Pages that are in memory at lock(), and all others once they are touched.
   void add_on_touch(const void* start, size_t bytes);
-  // The stack of this thread, which runs until the lock ends.
+  // The stack of this thread, which must run until the lock ends.
   void add_stack(pthread_t thread);
   // Code and data of the shared libraries, as far as they are used. The program itself is left out.
   void add_libraries();
 
-  size_t bytes() const { return bytes_; }
-  // Why the system refused a range; empty: it did not. Then everything is unlocked.
-  const std::string& refusal() const { return refusal_; }
+  // Locks all ranges, or none. Returns an error text, empty on success.
+  std::string lock();
+  size_t locked_bytes() const { return locked_ ? added_bytes() : 0; }
 
  private:
   struct Range {
-    const void* start;
+    uintptr_t start;  // the loader reports addresses as numbers
     size_t bytes;
+    unsigned flags;  // of mlock2(2)
   };
-  void lock(const void* start, size_t bytes, unsigned flags);
+  void add(uintptr_t start, size_t bytes, unsigned flags);
+  size_t added_bytes() const;
   void unlock();
 
   std::vector<Range> ranges_;
-  size_t bytes_ = 0;
-  std::string refusal_;
+  bool locked_ = false;
 };
 
 }  // namespace shredway

@@ -67,7 +67,7 @@ describe("relay.lockMemory", () => {
     } else {
       expect(memoryLock.bytes).toBe(0);
       expect(memoryLock.refusal).toMatch(
-        /; expected a limit of locked memory above \d+ bytes, got \d+ bytes$/,
+        /; expected a limit of locked memory of at least \d+ bytes, got \d+ bytes$/,
       );
     }
     shrinkHeap();
