@@ -25,6 +25,7 @@
 #include "system/kernel_clock.h"
 #include "system/privileges.h"
 #include "system/service_notify.h"
+#include "system/thread_cpus.h"
 
 namespace shredway::addon {
 namespace {
@@ -130,6 +131,14 @@ Napi::Value restart_ringless(const Napi::CallbackInfo& info) {
   uint32_t descriptors = 0;
   if (!read_u32(info[0], "descriptors", INT_MAX, descriptors)) return env.Undefined();
   return Napi::String::New(env, restart_without_rings(static_cast<int>(descriptors)));
+}
+
+// (CPU numbers) -> error text, empty on success.
+Napi::Value keep_threads_on_cpus(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  std::vector<int> cpus;
+  if (!read_cpus(info[0], cpus)) return env.Undefined();
+  return Napi::String::New(env, keep_threads_on(cpus));
 }
 
 // (address, text) -> error text, empty on success.
@@ -239,6 +248,7 @@ Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
   exports.Set("giveUpNetworkPrivileges", Napi::Function::New<give_up_network_privileges>(env));
   exports.Set("confineProcess", Napi::Function::New<confine>(env));
   exports.Set("restartWithoutRings", Napi::Function::New<restart_ringless>(env));
+  exports.Set("keepThreadsOn", Napi::Function::New<keep_threads_on_cpus>(env));
   exports.Set("notifyServiceManager", Napi::Function::New<notify>(env));
   exports.Set("openBoundSocket", Napi::Function::New<open_bound_socket_of>(env));
   exports.Set("splitPort", Napi::Function::New<split_port_of>(env));

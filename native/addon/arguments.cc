@@ -117,6 +117,19 @@ bool read_u64(const Napi::Value& value, const char* name, uint64_t& out) {
   return true;
 }
 
+bool read_cpus(const Napi::Value& value, std::vector<int>& out) {
+  if (!value.IsArray())
+    return fail(value.Env(), "cpus: expected an array of numbers" + received(value));
+  const auto array = value.As<Napi::Array>();
+  for (uint32_t i = 0; i < array.Length(); i++) {
+    uint32_t cpu = 0;
+    Napi::Value element;
+    if (!read_element(array, i, element) || !read_u32(element, "cpus", 1u << 16, cpu)) return false;
+    out.push_back(static_cast<int>(cpu));
+  }
+  return true;
+}
+
 bool read_endpoint(const Napi::Value& value, const char* name, Endpoint& out) {
   Bytes bytes{};
   if (!read_bytes(value, name, bytes)) return false;

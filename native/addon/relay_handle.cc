@@ -27,20 +27,10 @@ bool read_endpoints(const Napi::Object& object, const char* name, std::vector<En
   return true;
 }
 
-bool read_cpus(const Napi::Object& object, std::vector<int>& out) {
+bool read_optional_cpus(const Napi::Object& object, std::vector<int>& out) {
   Napi::Value value;
   if (!read_property(object, "cpus", value)) return false;
-  if (value.IsUndefined()) return true;
-  if (!value.IsArray())
-    return fail(object.Env(), "cpus: expected an array of numbers" + received(value));
-  const auto array = value.As<Napi::Array>();
-  for (uint32_t i = 0; i < array.Length(); i++) {
-    uint32_t cpu = 0;
-    Napi::Value element;
-    if (!read_element(array, i, element) || !read_u32(element, "cpus", 1u << 16, cpu)) return false;
-    out.push_back(static_cast<int>(cpu));
-  }
-  return true;
+  return value.IsUndefined() || read_cpus(value, out);
 }
 
 bool read_options(const Napi::Object& object, RelayOptions& options) {
@@ -50,7 +40,8 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
   Napi::Value send_from;
   const bool read =
       read_endpoints(object, "listen", options.listen) &&
-      read_endpoints(object, "multicast", options.multicast) && read_cpus(object, options.cpus) &&
+      read_endpoints(object, "multicast", options.multicast) &&
+      read_optional_cpus(object, options.cpus) &&
       read_optional_u32(object, "workers", kWorkersMax, options.workers) &&
       read_optional_bool(object, "authenticate", options.worker.authenticate) &&
       read_optional_u32(object, "shredVersion", 65535, shred_version) &&
@@ -70,6 +61,7 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
       read_optional_bool(object, "keepRetransmitterSignatures",
                          options.worker.keep_retransmitter_signatures) &&
       read_optional_bool(object, "prefault", options.worker.prefault) &&
+      read_optional_bool(object, "lockMemory", options.lock_memory) &&
       read_optional_bool(object, "answerChallenges", options.worker.answer_challenges) &&
       read_optional_u32(object, "receiveBufferBytes", 1u << 30, options.receive_buffer_bytes) &&
       read_optional_u32(object, "sendBufferBytes", 1u << 30, options.send_buffer_bytes) &&
@@ -131,6 +123,7 @@ std::vector<Napi::ClassPropertyDescriptor<RelayHandle>> RelayHandle::methods() {
           InstanceMethod<&RelayHandle::granted_receive_buffer>("grantedReceiveBuffer"),
           InstanceMethod<&RelayHandle::transmit>("transmit"),
           InstanceMethod<&RelayHandle::priority_refusal>("priorityRefusal"),
+          InstanceMethod<&RelayHandle::memory_lock>("memoryLock"),
           InstanceMethod<&RelayHandle::close>("close")};
 }
 
@@ -300,6 +293,16 @@ Napi::Value RelayHandle::transmit(const Napi::CallbackInfo& info) {
 Napi::Value RelayHandle::priority_refusal(const Napi::CallbackInfo& info) {
   if (!is_open(info.Env())) return info.Env().Undefined();
   return Napi::String::New(info.Env(), relay_->priority_refusal());
+}
+
+// -> { bytes, refusal }: the locked memory, and why it is not locked although that was requested
+// (empty: it is, or was not requested).
+Napi::Value RelayHandle::memory_lock(const Napi::CallbackInfo& info) {
+  if (!is_open(info.Env())) return info.Env().Undefined();
+  const auto object = Napi::Object::New(info.Env());
+  object.Set("bytes", static_cast<double>(relay_->locked_bytes()));
+  object.Set("refusal", relay_->memory_lock_refusal());
+  return object;
 }
 
 // (bigint, bigint, boolean, bigint): lowest and highest slot that are possible now, whether they

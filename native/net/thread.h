@@ -17,6 +17,8 @@
 #include <mutex>
 #include <string>
 
+#include "system/memory_lock.h"
+
 namespace shredway {
 
 class Thread {
@@ -48,6 +50,10 @@ class Thread {
     const int failure = pthread_setaffinity_np(thread_, sizeof set, &set);
     if (!failure) return "";
     return "cannot pin a worker to CPU " + std::to_string(cpu) + ": " + std::strerror(failure);
+  }
+  // Adds the stack, if the thread runs.
+  void lock_memory(MemoryLock& lock) const {
+    if (running_) lock.add_stack(thread_);
   }
   // Waits until the thread has ended; returns at once if none runs.
   void join() {

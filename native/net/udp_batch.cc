@@ -73,6 +73,10 @@ ReceiveBatch::ReceiveBatch(const SocketCalls& calls)
 
 ReceiveBatch::~ReceiveBatch() = default;
 
+void ReceiveBatch::lock_memory(MemoryLock& lock) const {
+  lock.add(buffers_.get(), sizeof *buffers_);
+}
+
 size_t ReceiveBatch::receive(int fd) {
   for (size_t i = 0; i < count_; i++) buffers_->reset_lengths(i);
   const int received = calls_.recvmmsg(fd, buffers_->headers.data(), kReceiveBatchMax,
@@ -217,6 +221,10 @@ SendBatch::SendBatch(int fd, bool gso, SendObserver& observer, const SocketCalls
       messages_(std::make_unique<Messages>()) {}
 
 SendBatch::~SendBatch() = default;
+
+void SendBatch::lock_memory(MemoryLock& lock) const {
+  lock.add(messages_.get(), sizeof *messages_);
+}
 
 void SendBatch::add(const PayloadGroup& group, const sockaddr* address, socklen_t address_bytes,
                     uint32_t tag) {

@@ -18,6 +18,7 @@
 
 #include "net/address.h"
 #include "net/socket_calls.h"
+#include "system/memory_lock.h"
 #include "system/named_enum.h"
 
 namespace shredway {
@@ -55,6 +56,7 @@ class ReceiveBatch {
   // Precondition: i < size(). Valid until the next receive().
   ReceivedPacket packet(size_t i) const;
   int last_errno() const { return last_errno_; }
+  void lock_memory(MemoryLock& lock) const;
 
  private:
   struct Buffers;
@@ -124,6 +126,7 @@ class SendBatch {
   // GSO messages that were refused and sent as single datagrams.
   uint64_t gso_fallbacks() const { return gso_fallbacks_; }
   bool gso() const { return gso_; }
+  void lock_memory(MemoryLock& lock) const;
 
  private:
   struct Queue;

@@ -14,6 +14,7 @@
 #include "relay/source_table.h"
 #include "shred/merkle.h"
 #include "shred/wire.h"
+#include "system/memory_lock.h"
 
 namespace shredway {
 
@@ -31,6 +32,8 @@ class PendingShreds {
   };
 
   PendingShreds() : items_(std::make_unique<std::array<Item, kPlaces>>()) {}
+
+  void lock_memory(MemoryLock& lock) const { lock.add(items_.get(), sizeof *items_); }
 
   bool empty() const { return count_ == 0; }
   // True if another shred of the same FEC set waits under this root, with the same signature.

@@ -43,6 +43,11 @@ std::unique_ptr<RecentShreds> RecentShreds::create(bool prefault) {
   return recent;
 }
 
+void RecentShreds::lock_memory(MemoryLock& lock) const {
+  lock.add_on_touch(records_, kBytes);
+  lock.add(extra_.get(), kExtraRoots * sizeof(FecSetRecord));
+}
+
 RecentShreds::~RecentShreds() { munmap(records_, kBytes); }
 
 FecSetRecord* RecentShreds::find(const Shred& shred, const uint8_t* signature) {

@@ -23,6 +23,7 @@
 #include "relay/slot_window.h"
 #include "shred/merkle.h"
 #include "shred/wire.h"
+#include "system/memory_lock.h"
 
 namespace shredway {
 
@@ -72,6 +73,9 @@ class RecentShreds {
   ~RecentShreds();
   RecentShreds(const RecentShreds&) = delete;
   RecentShreds& operator=(const RecentShreds&) = delete;
+
+  // Pages that no FEC set has touched yet are locked when one does.
+  void lock_memory(MemoryLock& lock) const;
 
   // Record with this signature (64 bytes), or nullptr.
   FecSetRecord* find(const Shred& shred, const uint8_t* signature);

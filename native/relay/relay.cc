@@ -100,6 +100,7 @@ std::unique_ptr<Relay> Relay::open(const RelayOptions& options, std::string& err
   if (!error.empty()) return nullptr;
   if (options.worker.authenticate) error = relay->start_key_preparer();
   if (!error.empty()) return nullptr;
+  if (options.lock_memory) relay->lock_memory();
   if (relay->clone_plane_) relay->watch_next_hops(options);
   return relay;
 }
@@ -149,6 +150,12 @@ std::string Relay::start_workers(const RelayOptions& options, std::vector<Worker
     workers_.push_back(std::move(worker));
   }
   return "";
+}
+
+void Relay::lock_memory() {
+  for (const auto& worker : workers_) worker->lock_memory(memory_lock_);
+  memory_lock_.add_libraries();
+  memory_lock_refusal_ = memory_lock_.lock();
 }
 
 std::string Relay::start_deshred(const RelayOptions& options) {

@@ -15,6 +15,7 @@
 #include "net/memory_network.h"
 #include "relay/key_preparer.h"
 #include "relay/worker.h"
+#include "system/memory_lock.h"
 
 namespace shredway {
 
@@ -42,6 +43,7 @@ struct RelayOptions {
   bool deshred = true;           // with a thread that reads transactions from the shreds
   bool arrivals = false;         // for measuring feeds; with one worker only
   bool receive_filter = true;    // drops noise in the kernel; never with `arrivals`
+  bool lock_memory = false;      // keeps the workers' memory in RAM; see memory_lock_refusal()
   bool capture_packets = false;  // also capture the datagrams
   // The network of a simulation, which must outlive the relay; nullptr: the kernel's. The relay
   // then starts no thread, and step() runs the turns of its threads.
@@ -114,6 +116,10 @@ class Relay {
   const std::string& transmit_refusal() const { return transmit_refusal_; }
   // Why the workers have the priority of all other threads; empty: they precede them.
   const std::string& priority_refusal() const { return priority_refusal_; }
+  // Why the workers' memory is not locked although that was requested; empty: it is, or was not
+  // requested.
+  const std::string& memory_lock_refusal() const { return memory_lock_refusal_; }
+  size_t locked_bytes() const { return memory_lock_.locked_bytes(); }
   // Number of table replacements, of all kinds.
   uint64_t tables_published() const { return tables_.generation(); }
   // Network interface of the clone plane; empty if it is not in use.
@@ -129,6 +135,7 @@ class Relay {
   std::string open_group_listeners(const RelayOptions& options, const Endpoint& address,
                                    std::vector<WorkerSockets>& sockets);
   std::string start_workers(const RelayOptions& options, std::vector<WorkerSockets> sockets);
+  void lock_memory();
   void open_clones(const RelayOptions& options);
   void watch_next_hops(const RelayOptions& options);
   std::string open_in_memory(const RelayOptions& options, std::vector<WorkerSockets>& sockets);
@@ -142,12 +149,14 @@ class Relay {
   uint32_t granted_receive_buffer_bytes_ = 0;
   std::string transmit_refusal_;
   std::string priority_refusal_;
+  std::string memory_lock_refusal_;
   SlotBounds slot_bounds_;
   std::unique_ptr<ClonePlane> clone_plane_;    // outlives the workers, which send through it
   std::unique_ptr<OutputRules> output_rules_;  // automatic mode; moves to the next-hop watch
   std::unique_ptr<DeshredThread> deshred_;     // outlives the workers, which write to its rings
   std::unique_ptr<ArrivalRings> arrivals_;     // outlive the worker, which writes to them
   std::vector<std::unique_ptr<Worker>> workers_;
+  MemoryLock memory_lock_;  // ends before the memory of the workers
   // Both replace tables, so they end first.
   std::unique_ptr<KeyPreparer> key_preparer_;  // only with authentication
   std::unique_ptr<NextHopWatch> next_hop_watch_;

@@ -72,6 +72,11 @@ class Transmit final : private CloneObserver {
   // also tries again what the kernel refused. Call it regularly.
   void settle(uint64_t now_ns);
 
+  // The memory of sends by socket.
+  void lock_memory(MemoryLock& lock) const {
+    send_ipv4_.lock_memory(lock);
+    send_ipv6_.lock_memory(lock);
+  }
   uint32_t cloned_targets() const;  // targets sent to by clone now
   uint64_t clone_triggers() const { return clone_ ? clone_->triggers() : 0; }
   // Datagrams that went by socket because a trigger was refused or not executed. After a refusal,

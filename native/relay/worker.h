@@ -35,6 +35,7 @@
 #include "relay/trace_ring.h"
 #include "relay/transmit.h"
 #include "shred/leader_auth.h"
+#include "system/memory_lock.h"
 #include "system/named_enum.h"
 
 namespace shredway {
@@ -122,6 +123,10 @@ class Worker final : private TransmitObserver {
   Turn take_turn();
   // The tasks of an idle worker, which repeats them regularly. Worker's thread.
   void rest() { housekeeping(now_ns()); }
+
+  // Adds what the packet path of this worker reads and writes, except for the tables, which the
+  // control plane replaces. Call it after start(); `lock` must end before the worker.
+  void lock_memory(MemoryLock& lock) const;
 
   void stop();  // any thread; returns when the thread has ended
   const WorkerCounters& counters() const { return *counters_; }

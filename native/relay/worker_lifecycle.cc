@@ -73,6 +73,22 @@ std::string Worker::change_membership(uint16_t port, const GroupMembership& memb
   return any ? "" : "no multicast socket for " + to_string({membership.group, port});
 }
 
+void Worker::lock_memory(MemoryLock& lock) const {
+  lock.add(this, sizeof *this);
+  lock.add(counters_.get(), sizeof *counters_);
+  lock.add(send_queue_.get(), sizeof *send_queue_);
+  recent_->lock_memory(lock);
+  leader_auth_.lock_memory(lock);
+  received_.lock_memory(lock);
+  transmit_.lock_memory(lock);
+  pending_.lock_memory(lock);
+  events_.lock_memory(lock);
+  traces_.lock_memory(lock);
+  if (options_.deshred) options_.deshred->lock_memory(lock);
+  if (options_.recovered) options_.recovered->lock_memory(lock);
+  thread_.lock_memory(lock);
+}
+
 void Worker::stop() {
   stopping_.store(true, std::memory_order_relaxed);
   waiter_.wake();

@@ -11,6 +11,7 @@
 #include "crypto/ed25519.h"
 #include "crypto/prepared_key.h"
 #include "shred/merkle.h"
+#include "system/memory_lock.h"
 
 namespace shredway {
 
@@ -26,6 +27,9 @@ class LeaderAuth {
   // the leader's prepared key or nullptr.
   bool verify(const VerifyingKey& leader, const PreparedKey* prepared, const uint8_t* signature,
               const Root& root);
+  void lock_memory(MemoryLock& lock) const {
+    lock.add(entries_.data(), entries_.size() * sizeof(Entry));
+  }
   uint64_t verifications() const { return verifications_; }
 
  private:

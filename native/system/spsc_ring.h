@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "system/memory_lock.h"
+
 namespace shredway {
 
 template <typename Element, size_t kElements>
@@ -53,6 +55,11 @@ class SpscRing {
     element = front();
     release();
     return true;
+  }
+
+  // The elements.
+  void lock_memory(MemoryLock& lock) const {
+    lock.add(elements_.get(), kElements * sizeof(Element));
   }
 
  private:

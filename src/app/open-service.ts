@@ -15,6 +15,7 @@ import { readKeyPair } from "../platform/solana/key-file.ts";
 import { RpcClient } from "../platform/solana/rpc-client.ts";
 import { Relay } from "../relay/data-plane/relay.ts";
 import { loadLeaderSchedule } from "../relay/leaders/schedule.ts";
+import { placeThreads } from "../relay/place-threads.ts";
 import { RelayService } from "../relay/relay-service.ts";
 import { relayOptionsOf } from "../relay/relay-tables.ts";
 import { SubscriberService } from "../relay/shredstream/subscriber-service.ts";
@@ -26,7 +27,7 @@ import { type OpenWriteLocks, openStreams, openWriteLocks } from "./compose-stre
 import type { GatewayService } from "./gateway-service.ts";
 import { Operations } from "./operations.ts";
 import { Service } from "./service.ts";
-import { withConfigurationKey } from "./start-errors.ts";
+import { permittedCpus, withConfigurationKey } from "./start-errors.ts";
 import { WarmUp } from "./warm-up.ts";
 
 interface ServiceDependencies {
@@ -38,6 +39,8 @@ interface ServiceDependencies {
   readonly startWarmUp?: () => WarmUp;
   /** Touches the workers' memory at startup, so that no page fault occurs later. */
   readonly prefault?: boolean;
+  /** Worker i runs on workerCpus[i]; default: relay.cpus. */
+  readonly workerCpus?: readonly number[];
   readonly log: Logger;
   readonly clock: Clock;
   /** Listening socket at `shredstream.listen`, to take over; default: a new one is opened. */
@@ -46,10 +49,17 @@ interface ServiceDependencies {
   readonly tierClock?: Clock;
 }
 
-function openRelayPart({ config, prefault, log, clock }: ServiceDependencies): RelayService {
+function openRelayPart({
+  config,
+  prefault,
+  workerCpus = [],
+  log,
+  clock,
+}: ServiceDependencies): RelayService {
   const relay = Relay.open({
     ...relayOptionsOf(config.relay),
     ...(prefault !== undefined && { prefault }),
+    ...(workerCpus.length > 0 && { cpus: workerCpus }),
   });
   try {
     return new RelayService({
@@ -172,10 +182,20 @@ export async function openServiceOf(
 ): Promise<Service> {
   const readConfig = () => loadConfig(configFile, readOwnAddresses());
   const config = readConfig();
-  const explain = (error: unknown) => withConfigurationKey(error, config);
+  const permitted = permittedCpus();
+  const explain = (error: unknown) => withConfigurationKey(error, config, permitted);
   try {
+    const workerCpus = placeThreads(config.relay, log);
     const startWarmUp = () => WarmUp.start({ config, log, clock });
-    return await openService({ config, readConfig, explain, startWarmUp, log, clock });
+    return await openService({
+      config,
+      readConfig,
+      explain,
+      startWarmUp,
+      workerCpus,
+      log,
+      clock,
+    });
   } catch (error) {
     throw explain(error);
   }

@@ -9,8 +9,8 @@ import type { Config } from "../core/configuration/configuration.ts";
 import { addressAbove } from "../core/configuration/derived.ts";
 import { messageOf, reworded, ShredwayError } from "../core/errors.ts";
 
-/** The CPUs that this process may use, as "0-3"; null: unknown. */
-function permittedCpus(): string | null {
+/** The CPUs that this thread may use, as "0-3"; null: unknown. */
+export function permittedCpus(): string | null {
   try {
     const status = readFileSync("/proc/self/status", "utf8");
     return /^Cpus_allowed_list:\s*(\S+)$/m.exec(status)?.[1] ?? null;
@@ -50,13 +50,13 @@ function portRemedy(message: string, address: string, sockets: "-u" | "-t", key:
   );
 }
 
-function udpText(message: string, { relay }: Config): string {
+function udpText(message: string, { relay }: Config, known: string | null): string {
   const cpu = /cannot pin a worker to CPU (\d+)/.exec(message)?.[1];
   if (cpu !== undefined) {
-    const index = (relay.cpus ?? []).indexOf(Number(cpu));
-    const known = permittedCpus();
     const expected = known === null ? "a CPU of this machine" : `CPUs of this process: ${known}`;
-    return `relay.cpus[${index}]: ${message}; expected ${expected}`;
+    if (!Array.isArray(relay.cpus))
+      return `relay.cpus: ${message}; expected ${expected}; "none" lets the kernel place the workers`;
+    return `relay.cpus[${relay.cpus.indexOf(Number(cpu))}]: ${message}; expected ${expected}`;
   }
   const address = relay.listen.find((one) => message.includes(one));
   if (address === undefined) return message;
@@ -84,11 +84,18 @@ function tcpText(message: string, config: Config): string {
   return message;
 }
 
-/** The same error with the configuration's key and a remedy; other errors stay unchanged. */
-export function withConfigurationKey(error: unknown, config: Config): unknown {
+/**
+ * The same error with the configuration's key and a remedy; other errors stay unchanged. `permitted`: the
+ * CPUs of this process before its threads were moved.
+ */
+export function withConfigurationKey(
+  error: unknown,
+  config: Config,
+  permitted: string | null,
+): unknown {
   if (!(error instanceof ShredwayError)) return error;
   const message = messageOf(error);
-  if (error.reason === "relay_open") return reworded(error, udpText(message, config));
+  if (error.reason === "relay_open") return reworded(error, udpText(message, config, permitted));
   if (error.reason === "http_open") return reworded(error, tcpText(message, config));
   if (error.reason === "quic_open") return reworded(error, quicText(message, config));
   if (error.reason === "store_failed" && message.startsWith(config.data.directory)) {

@@ -141,8 +141,10 @@ export class RelayService {
   /** Settles when the leader schedule is active, or when the node could not provide it yet. */
   async start(): Promise<void> {
     this.#transmit.logStart(this.#inForce.transmit);
-    const { priorityRefusal } = this.relay;
+    const { priorityRefusal, memoryLock } = this.relay;
     if (priorityRefusal !== null) this.#log.info(normalPriorityText(priorityRefusal));
+    if (memoryLock.bytes > 0)
+      this.#log.info({ bytes: memoryLock.bytes }, "relay: the workers' memory is locked in RAM");
     this.shredstream.start();
     void this.discovery.start(); // a slow URL must not delay the start
     if (this.#asksForLeaders(this.#inForce)) await this.#leaders?.start();
@@ -173,6 +175,9 @@ export class RelayService {
     if (this.#inForce.transmit === "clone" && transmit.mode === "socket") {
       warnings.push(`relay.transmit is clone, but shreds are sent by socket: ${transmit.refusal}`);
     }
+    const { refusal } = this.relay.memoryLock;
+    if (refusal !== null)
+      warnings.push(`relay.lockMemory is true, but the workers' memory is not locked: ${refusal}`);
     const granted = this.relay.grantedReceiveBufferBytes / 2; // the kernel returns twice the size
     if (granted < receive.bufferBytes) {
       warnings.push(

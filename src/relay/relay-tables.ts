@@ -29,10 +29,11 @@ export function relayOptionsOf(relay: RelayConfig): RelayOptions {
       }),
     },
     transmit: relay.transmit === "auto" ? "automatic" : relay.transmit,
-    ...(relay.cpus && { cpus: relay.cpus }),
+    ...(Array.isArray(relay.cpus) && { cpus: relay.cpus }),
     failedChecksPerSecond: relay.failedChecksPerSecond,
     keepRetransmitterSignatures: relay.keepRetransmitterSignatures,
     deshred: relay.deshred,
+    lockMemory: relay.lockMemory,
   };
 }
 

@@ -21,6 +21,7 @@ describe("relayOptionsOf", () => {
       send: { source: "[2001:db8::1]:0", gso: false },
       failedChecksPerSecond: 1000,
       keepRetransmitterSignatures: false,
+      lockMemory: false,
     });
     expect(relayOptionsOf(relay("send: { ttl: 9, dscp: 46 }")).send).toMatchObject({
       ttl: 9,
@@ -32,6 +33,7 @@ describe("relayOptionsOf", () => {
     expect(relayOptionsOf(relay("transmit: auto")).transmit).toBe("automatic");
     expect(relayOptionsOf(relay("")).send).not.toHaveProperty("source");
     expect(relayOptionsOf(relay(""))).not.toHaveProperty("cpus");
+    expect(relayOptionsOf(relay("cpus: none"))).not.toHaveProperty("cpus");
   });
 });
 
@@ -49,6 +51,7 @@ describe("reload", () => {
       "relay.cpus",
     ]);
     expect(restartKeys(wanted, relay(""))).toContain("relay.cpus");
+    expect(restartKeys(relay(""), relay("cpus: none"))).toEqual(["relay.cpus"]);
     expect(restartKeys(relay(""), relay("transmit: clone"))).toEqual(["relay.transmit"]);
   });
 

@@ -53,7 +53,7 @@ function checkListeners(relay: RelayConfig, report: Report): void {
 
 function checkWorkers(relay: RelayConfig, report: Report): void {
   const { cpus, workers } = relay;
-  if (!cpus) return;
+  if (!Array.isArray(cpus)) return;
   if (cpus.length !== workers) {
     report(["cpus"], `${cpus.length} for ${workers} workers; expected one CPU per worker`);
   }

@@ -278,10 +278,25 @@ export const relay = z.strictObject({
       "them the relay warns once and uses sockets (docs/transmit.md). `auto`: clones where " +
       "the machine allows it and clones lose nothing and bypass no rule, otherwise sockets.",
   }),
-  cpus: key(z.array(integer(0, 1023)).min(1).max(configLimits.workers).exactOptional(), {
-    expects: "a list of CPU numbers 0 to 1023, as many as workers",
-    meaning: "CPU affinity: worker i runs only on cpus[i].",
-    absent: "the kernel places the workers",
+  cpus: key(
+    z
+      .union([z.literal("none"), z.array(integer(0, 1023)).min(1).max(configLimits.workers)])
+      .exactOptional(),
+    {
+      expects: "a list of CPU numbers 0 to 1023, as many as workers, or none",
+      meaning:
+        "CPU affinity: worker i runs only on cpus[i], and the other threads stay away from these CPUs " +
+        "if two others remain. `none`: the kernel places the workers.",
+      absent:
+        "each worker gets a core of its own if enough CPUs remain (docs/tuning.md), otherwise as `none`",
+    },
+  ),
+  lockMemory: key(z.boolean().default(false), {
+    expects: "true or false",
+    meaning:
+      "Keeps the memory of the workers in RAM: no page of it is swapped out, and no code of the packet " +
+      "path is read from a disk again. It needs a sufficient limit of locked memory (LimitMEMLOCK=); " +
+      "without it the relay warns once and locks nothing (docs/tuning.md).",
   }),
   deshred: key(z.boolean().default(true), {
     expects: "true or false",

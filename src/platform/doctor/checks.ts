@@ -4,9 +4,10 @@
 // fail: the relay does not work, or loses shreds under ordinary traffic. Level warn: more latency, or
 // lost shreds in bursts. Comments state the sources of numbers.
 
+import { expandCpuList } from "../../core/cpu-list.ts";
 import { cloning, transmitQueue } from "./clone-checks.ts";
 import * as cpus from "./cpu-checks.ts";
-import { expandCpuList, type SystemFacts } from "./facts.ts";
+import type { SystemFacts } from "./facts.ts";
 import { about, type Finding, type Found, withMeasure } from "./finding.ts";
 import type { ConfiguredSettings, Input, Probes } from "./input.ts";
 import * as kernel from "./kernel-checks.ts";
@@ -338,8 +339,10 @@ const checks: readonly ((input: Input) => Found)[] = [
   cloning,
   transmitQueue,
   cpus.siblings,
+  cpus.workerCpus,
   cpus.idleStates,
   cpus.workerPriority,
+  cpus.workerMemory,
   cpus.ticks,
   cpus.memoryNode,
   cpus.irqBalance,

@@ -99,7 +99,9 @@ export function configuredSettingsOf(relay: RelayConfig): ConfiguredSettings {
   const addresses = [...relay.listen, ...relay.destinations.map(({ address }) => address)];
   return {
     workers: relay.workers,
-    cpus: relay.cpus ?? [],
+    cpus: Array.isArray(relay.cpus) ? relay.cpus : [],
+    placesWorkers: relay.cpus !== "none",
+    lockMemory: relay.lockMemory,
     wait: relay.receive.wait,
     busyPollMicroseconds: relay.receive.busyPollMicroseconds,
     receiveBufferBytes: relay.receive.bufferBytes,

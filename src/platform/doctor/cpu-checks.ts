@@ -2,9 +2,10 @@
 //
 // A part of checks.ts. docs/tuning.md states the benefit of each remedy and how to revert it.
 
+import { expandCpuList } from "../../core/cpu-list.ts";
+import { chooseWorkerCpus, workerCpusText } from "../../relay/worker-cpus.ts";
 import { about, type Found } from "./finding.ts";
 import type { Input } from "./input.ts";
-import { expandCpuList } from "./reader.ts";
 
 /** Above this, the wake-up costs more than the relay's own work for a packet. */
 const idleLatencyMaxUs = 10;
@@ -43,6 +44,41 @@ export function siblings(input: Input): Found {
   );
 }
 
+const workerName = /^shredway-\d+$/;
+
+/** For the CPUs of this command, which may have another affinity than the service. */
+export function workerCpus({ facts, configured }: Input): Found {
+  const { ok, warn } = about(
+    "worker-cpus",
+    "A worker and another program's thread that may run on the same CPU only wait for each other.",
+  );
+  const { pinned } = facts.workerCpus;
+  const conflicts = [...new Set(pinned.map(({ cpu }) => cpu))].flatMap((cpu) => {
+    const here = pinned.filter((thread) => thread.cpu === cpu);
+    const isOfWorker = here.some(({ name }) => workerName.test(name));
+    if (!isOfWorker && !configured.cpus.includes(cpu)) return [];
+    const processes = new Set(here.map(({ pid }) => pid)).size;
+    return processes > (isOfWorker ? 1 : 0) ? [here] : [];
+  });
+  if (conflicts.length > 0) {
+    const text = conflicts.map(
+      (here) =>
+        `CPU ${here[0]?.cpu}: ${here.map(({ name, pid }) => `${name} of process ${pid}`).join(", ")}`,
+    );
+    return warn(
+      `threads of several programs are pinned to a worker's CPU: ${text.join("; ")}`,
+      "set relay.cpus to other CPUs, or restart the service, which avoids the pinned threads that it can see",
+    );
+  }
+  const wanted = configured.cpus.length > 0 ? configured.cpus : undefined;
+  const others = pinned.filter(({ name }) => !workerName.test(name));
+  const chosen = chooseWorkerCpus(configured.placesWorkers ? wanted : "none", configured.workers, {
+    ...facts.workerCpus,
+    pinned: others,
+  });
+  return ok(workerCpusText(chosen));
+}
+
 /** As the user of this command, which may have more privileges than the service. */
 export function workerPriority({ probes, configured }: Input): Found {
   const { ok, warn } = about(
@@ -55,6 +91,20 @@ export function workerPriority({ probes, configured }: Input): Found {
   return warn(
     `the system refuses to raise the workers' priority: ${probes.priorityRefusal}`,
     "in the systemd unit: LimitNICE=-15 (in a container: --cap-add SYS_NICE)",
+  );
+}
+
+/** As the user of this command, for one worker. */
+export function workerMemory({ probes, configured }: Input): Found {
+  const { ok, warn } = about(
+    "worker-memory",
+    "A page of a worker that was swapped out, or code that was dropped, costs milliseconds when a packet needs it.",
+  );
+  if (!configured.lockMemory) return ok("relay.lockMemory: false");
+  if (probes.memoryLockRefusal === null) return ok("relay.lockMemory: true works here");
+  return warn(
+    `relay.lockMemory: true, but the system refuses to lock the workers' memory: ${probes.memoryLockRefusal}`,
+    "in the systemd unit: LimitMEMLOCK=infinity (in a container: --ulimit memlock=-1)",
   );
 }
 

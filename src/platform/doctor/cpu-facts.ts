@@ -3,7 +3,8 @@
 // A part of facts.ts, read by the same reader; null: unknown. Sources: sysfs of Linux 6.x
 // (Documentation/ABI/testing/sysfs-devices-system-cpu), proc(5).
 
-import { expandCpuList, numberIn, type SystemReader, trimmed } from "./reader.ts";
+import { expandCpuList } from "../../core/cpu-list.ts";
+import { numberIn, type SystemReader, trimmed } from "./reader.ts";
 
 interface IdleState {
   readonly name: string;

@@ -4,12 +4,15 @@
 // Read-only. An unknown fact is null, and the checks report it. Sources: proc(5), sysfs of Linux 6.x,
 // capabilities(7), timedatectl(1), chronyc(1).
 
+import { expandCpuList } from "../../core/cpu-list.ts";
+import { readWorkerCpuFacts } from "../../relay/worker-cpu-facts.ts";
+import type { WorkerCpuFacts } from "../../relay/worker-cpus.ts";
 import { type CpuFacts, readCpuFacts } from "./cpu-facts.ts";
 import { type KernelFacts, readKernelFacts } from "./kernel-facts.ts";
 import { type NicFacts, readNicFacts } from "./nic-facts.ts";
-import { expandCpuList, numberIn, type SystemReader, trimmed } from "./reader.ts";
+import { numberIn, type SystemReader, trimmed } from "./reader.ts";
 
-export { expandCpuList, type SystemReader } from "./reader.ts";
+export type { SystemReader } from "./reader.ts";
 
 interface Nic {
   readonly name: string;
@@ -49,6 +52,7 @@ export interface SystemFacts {
   readonly ipv6: boolean;
   readonly nics: readonly Nic[];
   readonly cpu: CpuFacts;
+  readonly workerCpus: WorkerCpuFacts;
   readonly nic: NicFacts;
   readonly kernelPart: KernelFacts;
 }
@@ -83,6 +87,7 @@ export function readFacts(reader: SystemReader): SystemFacts {
     ipv6: (trimmed(reader.readText("/proc/net/if_inet6")) ?? "") !== "",
     nics,
     cpu: readCpuFacts(reader),
+    workerCpus: readWorkerCpuFacts(reader, process.pid),
     nic: readNicFacts(
       reader,
       nics.map(({ name }) => name),

@@ -8,7 +8,11 @@ import type { SystemFacts } from "./facts.ts";
 /** The machine settings that the relay requires. */
 export interface ConfiguredSettings {
   readonly workers: number;
+  /** CPUs that relay.cpus names; empty: it names none. */
   readonly cpus: readonly number[];
+  /** False: relay.cpus is `none`, so the kernel places the workers. */
+  readonly placesWorkers: boolean;
+  readonly lockMemory: boolean;
   readonly wait: "block" | "spin" | "busy";
   readonly busyPollMicroseconds: number;
   readonly receiveBufferBytes: number;
@@ -26,6 +30,8 @@ export interface Probes {
   readonly cloneRefusal: string | null;
   /** The reason why a worker gets no priority over other threads; null: it gets it. */
   readonly priorityRefusal: string | null;
+  /** The reason why the memory of one worker is not locked; null: it is, or is not configured. */
+  readonly memoryLockRefusal: string | null;
   /** The reason why the native addon did not load; null: it loaded. */
   readonly addonError: string | null;
   /** "libsodium", "openssl" or "none". */

@@ -49,6 +49,8 @@ export const measures: Readonly<Record<string, string>> = {
   softnet: "the second and third column of /proc/net/softnet_stat do not increase",
   "udp-drops": `nstat -az UdpRcvbufErrors, and ${drops}`,
   swap: "no swapping: si and so of vmstat 1 are 0",
+  "worker-cpus": `${latency}; taskset -cp THREAD, of a worker's thread`,
+  "worker-memory": "VmLck in /proc/PID/status of the service is above 300 MB per worker",
   "worker-priority": `${latency}; ps -eLo ni,comm shows -15 beside shredway-0`,
   "locked-memory": 'transmit=clone in the line "ready"',
   node: measureCommand,

@@ -2,7 +2,8 @@
 //
 // A part of facts.ts. From sysfs and /proc, and from ethtool(8) if installed.
 
-import { expandCpuList, numberIn, type SystemReader, trimmed } from "./reader.ts";
+import { expandCpuList } from "../../core/cpu-list.ts";
+import { numberIn, type SystemReader, trimmed } from "./reader.ts";
 
 interface Rings {
   readonly receive: number;

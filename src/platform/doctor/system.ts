@@ -3,14 +3,15 @@
 // Called only by src/tools/commands/doctor.ts. Only `settingFiles` and `loadTun` change something.
 
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { formatAddress, parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
 import { messageOf } from "../../core/errors.ts";
-import { describeNative, kernelClock, type TransmitMode } from "../../relay/data-plane/native.ts";
+import { describeNative, kernelClock } from "../../relay/data-plane/native.ts";
 import { Relay } from "../../relay/data-plane/relay.ts";
 import { openUdpSocket } from "../../relay/data-plane/udp-socket.ts";
 import { coverageText, loadLeaderSchedule } from "../../relay/leaders/schedule.ts";
+import { fileReader } from "../../relay/worker-cpu-facts.ts";
 import type { SettingFiles } from "./changes.ts";
 import type { ConfigFacts } from "./config-checks.ts";
 import type { SystemReader } from "./facts.ts";
@@ -21,20 +22,7 @@ import { portOwner } from "./port-owner.ts";
 const toolTimeoutMs = 3000;
 
 export const systemReader: SystemReader = {
-  readText(path) {
-    try {
-      return readFileSync(path, "utf8");
-    } catch {
-      return null; // missing on this machine, or not permitted
-    }
-  },
-  list(path) {
-    try {
-      return readdirSync(path);
-    } catch {
-      return [];
-    }
-  },
+  ...fileReader,
   run(command, ...args) {
     const done = spawnSync(command, args, { encoding: "utf8", timeout: toolTimeoutMs });
     return done.status === 0 ? done.stdout : null;
@@ -60,11 +48,12 @@ export function loadTun(): string | null {
 }
 
 /** Probes the addon, the receive buffer of a socket, and clone if configured. */
-export function probe({ receiveBufferBytes, transmit }: ConfiguredSettings): Probes {
+export function probe(configured: ConfiguredSettings): Probes {
   const nothing = {
     grantedReceiveBufferBytes: null,
     cloneRefusal: null,
     priorityRefusal: null,
+    memoryLockRefusal: null,
     ed25519: "none",
     sha256Accelerated: false,
     kernelClock: null,
@@ -72,7 +61,7 @@ export function probe({ receiveBufferBytes, transmit }: ConfiguredSettings): Pro
   };
   try {
     const { ed25519, sha256Accelerated } = describeNative();
-    const tried = tryRelay(receiveBufferBytes, transmit === "auto" ? "automatic" : transmit);
+    const tried = tryRelay(configured);
     return {
       ...nothing,
       ...tried,
@@ -86,18 +75,23 @@ export function probe({ receiveBufferBytes, transmit }: ConfiguredSettings): Pro
   }
 }
 
-function tryRelay(
-  bufferBytes: number,
-  transmit: TransmitMode,
-): Pick<Probes, "grantedReceiveBufferBytes" | "cloneRefusal" | "priorityRefusal"> {
+function tryRelay({
+  receiveBufferBytes,
+  transmit,
+  lockMemory,
+}: ConfiguredSettings): Pick<
+  Probes,
+  "grantedReceiveBufferBytes" | "cloneRefusal" | "priorityRefusal" | "memoryLockRefusal"
+> {
   const relay = Relay.open({
     listen: ["127.0.0.1:0"],
     workers: 1,
     tiers: ["any"],
     authentication: "off",
     shredVersion: 0,
-    receive: { bufferBytes },
-    transmit,
+    receive: { bufferBytes: receiveBufferBytes },
+    transmit: transmit === "auto" ? "automatic" : transmit,
+    lockMemory,
     prefault: false,
   });
   relay.close();
@@ -105,6 +99,7 @@ function tryRelay(
     grantedReceiveBufferBytes: relay.grantedReceiveBufferBytes / 2, // the kernel returns twice the size
     cloneRefusal: relay.transmit.mode === "socket" ? relay.transmit.refusal : null,
     priorityRefusal: relay.priorityRefusal,
+    memoryLockRefusal: relay.memoryLock.refusal,
   };
 }
 

@@ -91,6 +91,7 @@ export interface NativeRelayOptions {
   prefault?: boolean;
   deshred?: boolean;
   answerChallenges?: boolean;
+  lockMemory?: boolean;
   arrivals?: boolean;
   keepPackets?: boolean;
   receiveBufferBytes?: number;
@@ -158,6 +159,8 @@ export interface NativeRelay {
   grantedReceiveBuffer(): number;
   /** Why the workers have no raised priority; "": they have it. */
   priorityRefusal(): string;
+  /** Locked bytes, and why nothing is locked although it was requested; "": none. */
+  memoryLock(): { readonly bytes: number; readonly refusal: string };
   /**
    * Active mode, interface of the clones, and the reason if the requested mode is not active; "": none.
    */
@@ -302,6 +305,8 @@ export type OpenedDescriptor =
 interface NativeAddon {
   describe(): NativeDescription;
   giveUpNetworkPrivileges(): number;
+  /** The reason why a thread was not moved; empty: all were. */
+  keepThreadsOn(cpus: number[]): string;
   confineProcess(parent: number, memoryBytes: number): string;
   restartWithoutRings(descriptors: number): string;
   /** The reason why the text did not reach the socket; empty on success. */
@@ -394,6 +399,14 @@ export function native(): NativeAddon {
  */
 export function giveUpNetworkPrivileges(): number {
   return native().giveUpNetworkPrivileges();
+}
+
+/**
+ * Moves every thread of this process to these CPUs, and with them every thread that they start. Returns
+ * the reason if the system refuses; then some may have been moved.
+ */
+export function keepThreadsOn(cpus: readonly number[]): string | null {
+  return native().keepThreadsOn([...cpus]) || null;
 }
 
 /**

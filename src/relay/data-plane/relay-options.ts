@@ -50,6 +50,8 @@ export interface RelayOptions {
   readonly receiveFilter?: boolean;
   /** Touch 21 MB per worker at startup, so that traffic causes no page faults (default true). */
   readonly prefault?: boolean;
+  /** Keep the memory of the workers in RAM (default false). A refusal is in `Relay.memoryLock`. */
+  readonly lockMemory?: boolean;
   /** Decode entries and transactions from the shreds, on a separate thread (default true). */
   readonly deshred?: boolean;
   /**
@@ -91,6 +93,7 @@ export function nativeOptions(options: RelayOptions): NativeRelayOptions {
     }),
     ...(options.receiveFilter !== undefined && { receiveFilter: options.receiveFilter }),
     ...(options.prefault !== undefined && { prefault: options.prefault }),
+    ...(options.lockMemory !== undefined && { lockMemory: options.lockMemory }),
     ...(options.deshred !== undefined && { deshred: options.deshred }),
     ...(options.answerChallenges !== undefined && { answerChallenges: options.answerChallenges }),
     ...(options.arrivals && {

@@ -75,6 +75,8 @@ export class Relay {
   readonly transmit: TransmitInUse;
   /** Why the workers have the priority of all other threads; null: they precede them. */
   readonly priorityRefusal: string | null;
+  /** Memory of the workers that is locked in RAM, and why none is although it was requested. */
+  readonly memoryLock: { readonly bytes: number; readonly refusal: string | null };
   readonly streams: RelayStreams;
   readonly tiers: readonly string[];
   readonly #native: NativeRelay;
@@ -105,6 +107,8 @@ export class Relay {
     this.grantedReceiveBufferBytes = this.#native.grantedReceiveBuffer();
     this.transmit = readTransmit(this.#native);
     this.priorityRefusal = this.#native.priorityRefusal() || null;
+    const { bytes, refusal } = this.#native.memoryLock();
+    this.memoryLock = { bytes, refusal: refusal || null };
     this.streams = new RelayStreams(this.#native, this.tiers);
   }
 

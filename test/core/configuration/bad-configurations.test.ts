@@ -231,6 +231,11 @@ describe("bad configurations", () => {
       "workers: 2\ncpus: [1]",
       /relay.cpus: 1 for 2 workers; expected one CPU per worker/,
     ],
+    [
+      "a word for cpus",
+      "cpus: all",
+      /relay.cpus: invalid value "all"; expected a list of .*, or none/,
+    ],
     ["a cpu twice", "workers: 2\ncpus: [1, 1]", /relay.cpus\[1\]: duplicate CPU 1/],
     [
       "a small buffer",

@@ -36,6 +36,7 @@ describe("good configurations", () => {
         transmit: "auto",
         failedChecksPerSecond: 1000,
         keepRetransmitterSignatures: false,
+        lockMemory: false,
         deshred: true,
       },
       operations: { allow: ["127.0.0.0/8", "::1"], destinationSeries: 256 },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { expandCpuList, readFacts, type SystemReader } from "../../../src/platform/doctor/facts.ts";
+import { readFacts, type SystemReader } from "../../../src/platform/doctor/facts.ts";
 
 function reader(
   files: Record<string, string>,
@@ -35,6 +35,14 @@ describe("readFacts", () => {
       ipv6: false,
       nics: [],
       cpu: { siblings: [], nohzFull: null, idleStates: [], nodes: [], hasIrqBalance: false },
+      workerCpus: {
+        allowed: [],
+        isolated: [],
+        siblings: [],
+        nearCard: [],
+        pinned: [],
+        hasQuota: false,
+      },
       nic: { hasEthtool: false, details: [] },
       kernelPart: {
         busyPoll: null,
@@ -127,13 +135,5 @@ describe("readFacts", () => {
     expect(synchronized({ chronyc: tracking("Not synchronised") })).toBe(false);
     expect(synchronized({ timedatectl: "no\n" })).toBe(false);
     expect(synchronized({ timedatectl: "\n" })).toBeNull();
-  });
-});
-
-describe("expandCpuList", () => {
-  it("reads the kernel's lists", () => {
-    expect(expandCpuList("")).toEqual([]);
-    expect(expandCpuList("0")).toEqual([0]);
-    expect(expandCpuList("0-2,7")).toEqual([0, 1, 2, 7]);
   });
 });

@@ -14,6 +14,8 @@ const blank = readFacts({ readText: () => null, list: () => [], run: () => null 
 const configured: ConfiguredSettings = {
   workers: 2,
   cpus: [2, 3],
+  placesWorkers: true,
+  lockMemory: false,
   wait: "busy",
   busyPollMicroseconds: 0,
   receiveBufferBytes: 67_108_864,
@@ -26,6 +28,7 @@ const probes: Probes = {
   grantedReceiveBufferBytes: 67_108_864,
   cloneRefusal: null,
   priorityRefusal: null,
+  memoryLockRefusal: null,
   addonError: null,
   ed25519: "libsodium",
   sha256Accelerated: true,
@@ -83,6 +86,15 @@ const idle = (latencyUs: number, isDisabled = false) => [
   { name: "POLL", latencyUs: 0, isDisabled: false },
   { name: "C6", latencyUs, isDisabled },
 ];
+const pinnedTo = (...threads: [cpu: number, pid: number, name: string][]) => ({
+  facts: {
+    workerCpus: {
+      ...blank.workerCpus,
+      allowed: [0, 1, 2, 3],
+      pinned: threads.map(([cpu, pid, name]) => ({ cpu, pid, name })),
+    },
+  },
+});
 const twoNodes = [
   { node: 0, cpus: [0, 1] },
   { node: 1, cpus: [2, 3] },
@@ -112,6 +124,22 @@ describe("bare-metal checks", () => {
     ["cpu-siblings", { cpu: { siblings: [[2, 6]] }, configured: { wait: "block" } }, "ok", null],
     ["cpu-siblings", { cpu: { siblings: [[2, 6]] }, facts: { isolatedCpus: "2-3,6" } }, "ok", null],
     ["cpu-siblings", { cpu: { siblings: [[2, 6]] }, configured: { cpus: [] } }, "ok", null],
+    ["worker-cpus", pinnedTo(), "ok", null],
+    ["worker-cpus", pinnedTo([2, 7, "shredway-0"], [3, 7, "shredway-1"]), "ok", null],
+    ["worker-cpus", pinnedTo([1, 9, "other"]), "ok", null],
+    ["worker-cpus", pinnedTo([2, 9, "other"]), "warn", "set relay.cpus to other CPUs"],
+    [
+      "worker-cpus",
+      { ...pinnedTo([1, 7, "shredway-0"], [1, 9, "other"]), configured: { cpus: [] } },
+      "warn",
+      "set relay.cpus to other CPUs",
+    ],
+    [
+      "worker-cpus",
+      { ...pinnedTo([1, 7, "shredway-0"], [1, 8, "shredway-0"]), configured: { cpus: [] } },
+      "warn",
+      "set relay.cpus to other CPUs",
+    ],
     ["cpu-idle", { cpu: { idleStates: idle(133) } }, "warn", "[ $(cat $s/latency) -gt 10 ]"],
     ["cpu-idle", { cpu: { idleStates: idle(133, true) } }, "ok", null],
     ["cpu-idle", { cpu: { idleStates: idle(2) } }, "ok", null],
@@ -385,5 +413,23 @@ describe("bare-metal facts", () => {
       expect(Object.keys(measures)).toContain(check);
       expect(measure === null).toBe(level === "ok");
     }
+  });
+});
+
+describe("the check of the workers' CPUs", () => {
+  it.each<[Partial<ConfiguredSettings>, string]>([
+    [{}, "relay: workers on CPU 2, 3 (relay.cpus), other threads on CPU 0-1"],
+    [{ cpus: [] }, "relay: workers on CPU 1, 2 (cores of their own), other threads on CPU 0,3"],
+    [{ cpus: [], placesWorkers: false }, "relay: the kernel places the workers (relay.cpus: none)"],
+  ])("says where they run, a running service left out: %j", (change, text) => {
+    const own = pinnedTo([1, 7, "shredway-0"], [2, 7, "shredway-1"]);
+    expect(find("worker-cpus", { ...own, configured: change })?.finding).toBe(text);
+  });
+
+  it("names the programs that share a CPU", () => {
+    const change = pinnedTo([2, 7, "shredway-0"], [2, 9, "solPohTick"]);
+    expect(find("worker-cpus", change)?.finding).toContain(
+      "CPU 2: shredway-0 of process 7, solPohTick of process 9",
+    );
   });
 });
