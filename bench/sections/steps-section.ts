@@ -29,6 +29,12 @@ function shredderFindings(rounds: Rounds | undefined): Finding[] {
   ];
 }
 
+/** Targets in CPU ns per operation, by the first words of the step. */
+const targetsNs = new Map([
+  ["authentication per shred", 2500],
+  ["signature check with a prepared key", 30_000],
+]);
+
 export function stepsSection(lines: readonly Line[]): Section {
   const groups = byRound(
     ofKind(lines, "step"),
@@ -37,7 +43,10 @@ export function stepsSection(lines: readonly Line[]): Section {
   );
   const steps = summaries(groups);
   const shredder = steps.find(([name]) => name === shredderStep)?.[1];
-  const authentication = steps.filter(([name]) => name.startsWith("authentication per shred"));
+  const targets = steps.flatMap(([name, summary]) => {
+    const target = [...targetsNs].find(([prefix]) => name.startsWith(prefix))?.[1];
+    return target === undefined ? [] : [finding(name, summary, { target, unit: "ns" })];
+  });
   return {
     name: "steps",
     title: "Cost of each step",
@@ -58,12 +67,7 @@ export function stepsSection(lines: readonly Line[]): Section {
         ]),
       },
     ],
-    findings: [
-      ...authentication.map(([name, summary]) =>
-        finding(name, summary, { target: 2500, unit: "ns" }),
-      ),
-      ...shredderFindings(groups.get(shredderStep)),
-    ],
+    findings: [...targets, ...shredderFindings(groups.get(shredderStep))],
     values: Object.fromEntries(steps.map(([name, summary]) => [`${name}, ns`, summary])),
   };
 }
