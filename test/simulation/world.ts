@@ -45,6 +45,10 @@ export interface RunResult {
   readonly sent: number;
   /** The part of `sent` that went to destinations of customers. */
   readonly sentToCustomers: number;
+  /** Submissions to the gateway that were acknowledged. */
+  readonly accepted: number;
+  /** The part of `accepted` that landed. */
+  readonly landed: number;
   readonly simulatedMs: number;
   readonly violation: Violation | null;
 }
@@ -138,6 +142,7 @@ export class World {
       packets: this.#packets,
       sent: this.#sent,
       sentToCustomers: this.#sentToCustomers,
+      ...this.#gateway.totals,
       simulatedMs: this.#time.nowMs,
       violation: this.#violation,
     };

@@ -103,6 +103,10 @@ export class GatewayWorld {
     this.#senders.ask();
   }
 
+  get totals(): SubmissionChecks["totals"] {
+    return this.#checks.totals;
+  }
+
   crashed(): void {
     this.#checks.crashed();
     for (const partner of Object.values(this.#partners)) partner.calls = 0;

@@ -143,6 +143,13 @@ export class SubmissionChecks {
     return this.#records.values();
   }
 
+  /** Acknowledged submissions, and those of them that landed. */
+  get totals(): { readonly accepted: number; readonly landed: number } {
+    const accepted = [...this.#records.values()].filter(({ isAcknowledged }) => isAcknowledged);
+    const landed = accepted.filter(({ firstEnd }) => firstEnd === "landed");
+    return { accepted: accepted.length, landed: landed.length };
+  }
+
   find(customer: number, signature: string): AccountRecord | undefined {
     return this.#records.get(`${customer} ${signature}`);
   }
