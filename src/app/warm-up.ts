@@ -21,6 +21,7 @@ import { createKey } from "../gateway/accounts/create-key.ts";
 import { HttpServer } from "../gateway/http/server.ts";
 import type { HttpRequest, HttpResponse } from "../gateway/http/types.ts";
 import { PartnerConnection } from "../gateway/routes/partner-connection.ts";
+import { kernelNetwork } from "../gateway/routes/partner-network.ts";
 import { openGateway } from "./compose-gateway.ts";
 import type { GatewayService } from "./gateway-service.ts";
 
@@ -179,10 +180,14 @@ export class WarmUp {
     { address, credential }: { readonly address: string; readonly credential: string },
     endNs: bigint,
   ): Promise<void> {
-    const connection = new PartnerConnection(`http://${address}/`);
+    const { clock } = this.#options;
+    const connection = new PartnerConnection(`http://${address}/`, {
+      clock,
+      network: kernelNetwork,
+    });
     this.#connections.push(connection);
     const headers = ["content-type", "application/json", "api-key", credential];
-    while (!this.#isClosed && this.#left > 0 && this.#options.clock.monotonicNs() < endNs) {
+    while (!this.#isClosed && this.#left > 0 && clock.monotonicNs() < endNs) {
       this.#left--;
       const wire = Buffer.from(transactionOf(this.#payer, this.#tipAddress.publicKey)).toString(
         "base64",

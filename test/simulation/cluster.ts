@@ -8,6 +8,7 @@ import { createHash } from "node:crypto";
 import { Shredder } from "../../src/relay/data-plane/shredder.ts";
 import { buildSchedule, type LeaderSchedule } from "../../src/relay/leaders/schedule.ts";
 import { BlockShreds, type ParentEnd, ticksPerSlot } from "../../src/sandbox/chain/block-shreds.ts";
+import type { WireTransaction } from "../../src/sandbox/chain/wire.ts";
 
 export const shredVersion = 77;
 export const firstSlot = 1_000n;
@@ -60,6 +61,9 @@ export interface SlotPlan {
   readonly versions: number;
 }
 
+/** Transactions of one version of a block, by FEC set. */
+export type VersionContents = readonly (readonly WireTransaction[])[];
+
 function placeName({ slot, isCode, index }: ShredPlace): string {
   return `${slot} ${isCode ? "code" : "data"} ${index}`;
 }
@@ -91,14 +95,22 @@ export class Cluster {
     );
   }
 
-  /** The shreds of a slot, version by version, in the order in which its leader sends them. */
-  produce(plan: SlotPlan): AuthenticShred[][] {
+  /**
+   * The shreds of a slot, version by version, in the order in which its leader sends them. `contents`: the
+   * transactions of each version, by FEC set.
+   */
+  produce(plan: SlotPlan, contents: readonly VersionContents[] = []): AuthenticShred[][] {
     const versions = Array.from({ length: plan.versions }, (_, version) =>
-      this.#shreds(plan, this.#leaderOf(plan.slot), version),
+      this.#shreds(plan, this.#leaderOf(plan.slot), version, contents[version]),
     );
     const all = versions.map((packets) => packets.map((packet) => this.#register(packet)));
     this.#forgetBefore(plan.slot);
     return all;
+  }
+
+  /** Hash of the first version of a slot's block; undefined: it is not known any longer. */
+  blockhashOf(slot: bigint): Uint8Array | undefined {
+    return this.#ends.get(slot)?.blockhash;
   }
 
   /** Well-formed shreds of the slot, signed by a key that does not lead it. */
@@ -143,7 +155,12 @@ export class Cluster {
     return leader;
   }
 
-  #shreds(plan: SlotPlan, shredder: Shredder, version: number): Uint8Array[] {
+  #shreds(
+    plan: SlotPlan,
+    shredder: Shredder,
+    version: number,
+    contents: VersionContents = [],
+  ): Uint8Array[] {
     const parent = this.#ends.get(plan.parent) ?? {
       slot: plan.parent,
       blockhash: createHash("sha256").update(`${plan.parent}`).digest(),
@@ -155,14 +172,14 @@ export class Cluster {
       parent: { ...parent, blockhash: parent.blockhash.map((byte) => byte ^ version) },
       shredder,
       shredVersion,
-      hashesPerTick: 1,
+      hashesPerTick: 2, // one more than an entry with transactions
     });
     const packets: Uint8Array[] = [];
     for (let set = 0; set < plan.sets - 1; set++) {
       if (set === plan.restartAfter) packets.push(...block.restart());
-      packets.push(...block.add([], 1));
+      packets.push(...block.add(contents[set] ?? [], 1));
     }
-    packets.push(...block.add([], ticksPerSlot));
+    packets.push(...block.add(contents[plan.sets - 1] ?? [], ticksPerSlot));
     if (version === 0 && shredder !== this.#stranger)
       this.#ends.set(plan.slot, {
         slot: plan.slot,

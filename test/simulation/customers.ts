@@ -92,7 +92,8 @@ export class Customers {
   #tipCount = 0;
   /** The highest wall time so far, which the tiers follow. */
   #lastMs = 0;
-  #jump: { readonly byMs: number; readonly atNs: number } | null = null;
+  /** Forward settings of the clock, oldest first. */
+  #jumps: { readonly byMs: number; readonly atNs: number }[] = [];
   /** A crash happened while the clock was behind `lastMs`. */
   #isBehind = false;
 
@@ -193,7 +194,7 @@ export class Customers {
   clockWasSet(byMs: number): void {
     for (const { destinations } of this.#customers)
       for (const destination of destinations.values()) destination.addedNs = null;
-    if (byMs > 0) this.#jump = { byMs, atNs: this.#wall.time.nowNs };
+    if (byMs > 0) this.#jumps.push({ byMs, atNs: this.#wall.time.nowNs });
   }
 
   /** The service was killed. */
@@ -335,8 +336,12 @@ export class Customers {
     const nowMs = this.#nowMs();
     const times = [nowMs, nowMs - 1, this.#leastMs(nowMs)];
     const { time } = this.#wall;
-    if (this.#jump && time.nowNs - this.#jump.atNs < noticedMs * 1e6)
-      times.push(nowMs - this.#jump.byMs);
+    this.#jumps = this.#jumps.filter(({ atNs }) => time.nowNs - atNs < noticedMs * 1e6);
+    let behindMs = 0;
+    for (const { byMs } of this.#jumps.toReversed()) {
+      behindMs += byMs;
+      times.push(nowMs - behindMs);
+    }
     const { tips } = customer;
     const some = tips.filter(({ state }) => state === "counted");
     const lists = [earliest(tips), latest(tips)];

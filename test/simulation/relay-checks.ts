@@ -113,6 +113,18 @@ function newWindow(): Window {
   return { steps: 0, arrived: [], forged: [], isFar: [], left: new Map() };
 }
 
+/** First those that a failed datagram can explain, last those that are missing where nothing failed. */
+function refusedLast(
+  missing: readonly Missing[],
+  failures: ReadonlyMap<string, bigint>,
+): readonly Missing[] {
+  const idOf = ({ source, name }: Missing): string => `${source} ${name}`;
+  const unfailed = missing.filter(({ address }) => (failures.get(address) ?? 0n) === 0n);
+  const refused = new Set(unfailed.map(idOf));
+  const isRefused = (one: Missing): boolean => refused.has(idOf(one));
+  return [...missing.filter((one) => !isRefused(one)), ...missing.filter(isRefused)];
+}
+
 function sumOf(counts: Readonly<Record<string, bigint>>): bigint {
   return Object.values(counts).reduce((sum, count) => sum + count, 0n);
 }
@@ -167,9 +179,11 @@ export class RelayChecks {
     let hasChanged = false;
     const note = (address: string, { may, must }: Entitlement): void => {
       const before = this.#changes.get(address);
-      if (before?.may === may && before.must === must) return;
+      const isSame = before?.may === may && before.must === must;
+      if (isSame && may === must) return;
+      // Between two tiers, the service may change from one to the other at any time.
       this.#changes.set(address, { may, must, sinceMs: nowMs });
-      hasChanged = true;
+      hasChanged ||= !isSame;
     };
     for (const [address, entitlement] of entitlements) note(address, entitlement);
     for (const address of this.#changes.keys())
@@ -262,7 +276,7 @@ export class RelayChecks {
     );
     const failures = this.#checkDestinations(snapshot, before);
     const names = sources.map(() => new Map<string, string>());
-    for (const { source, address, name, isAuthentic } of missing) {
+    for (const { source, address, name, isAuthentic } of refusedLast(missing, failures)) {
       const served = this.#servedOf(address);
       if (served.has(name)) continue; // of several sources
       const left = failures.get(address) ?? 0n;

@@ -5,6 +5,7 @@
 
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { firstSlot, type SlotPlan } from "./cluster.ts";
+import { drawGatewayActions, type GatewayAction } from "./gateway/gateway-scenario.ts";
 
 export const slotMs = 400;
 /** Arrivals are collected for this time, as a kernel collects them while a worker is busy. */
@@ -66,7 +67,7 @@ type Action =
     }
   | { readonly kind: "remove destination"; readonly customer: number; readonly choice: number };
 
-export type ScenarioEvent = Action & {
+export type ScenarioEvent = (Action | GatewayAction) & {
   /** Unique; also the seed of its details. */
   readonly number: number;
   readonly atMs: number;
@@ -77,6 +78,8 @@ export const accounts = Array.from({ length: customerCount }, (_, i) => ({
   id: `a_${i}`,
   name: `customer-${i}`,
 }));
+/** Numbers of the gateway's events begin here, so that they do not change those of the others. */
+const firstGatewayNumber = 1 << 20;
 const addressesPerCustomer = 3;
 const fixedAddresses = ["9.9.0.1:9000", "9.9.0.2:9000", "9.9.0.3:9000"];
 const amounts = [3, 10, 15, 40, 60, 100];
@@ -198,6 +201,9 @@ export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
       add(whenMs, drawAction(random, kind));
     }
   }
+  number = firstGatewayNumber;
+  const drawn = drawGatewayActions(seed, { slots, slotMs, customers: customerCount });
+  for (const { atMs, action } of drawn) events.push({ ...action, number: number++, atMs });
   return events.toSorted((a, b) => a.atMs - b.atMs || a.number - b.number);
 }
 

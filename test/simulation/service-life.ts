@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { ShredSalesService } from "../../src/app/shred-sales.ts";
 import { parseEndpoint } from "../../src/core/addresses/addresses.ts";
 import { type Config, completeConfig } from "../../src/core/configuration/configuration.ts";
-import { createLogger } from "../../src/core/log.ts";
+import { createLogger, type Logger } from "../../src/core/log.ts";
 import type { SeededRandom } from "../../src/core/seeded-random.ts";
+import type { Outcomes } from "../../src/gateway/submission/types.ts";
 import {
   SignatureVerifier,
   TransactionInspector,
@@ -31,6 +32,8 @@ import { AccountTiers } from "../../src/shreds/tiers/account-tiers.ts";
 import { TierLeadership } from "../../src/shreds/tiers/tier-leadership.ts";
 import type { TierRules } from "../../src/shreds/tiers/types.ts";
 import { shredVersion } from "./cluster.ts";
+import { GatewayLife } from "./gateway/gateway-life.ts";
+import { MemoryNetwork, type PartnerListener } from "./gateway/memory-network.ts";
 import { accounts, type FixedDestination, sourceNames, tierNames } from "./scenario.ts";
 import type { SimulatedDisk } from "./simulated-disk.ts";
 import { ProcessClock, type WallTime } from "./simulated-time.ts";
@@ -71,12 +74,42 @@ export function configOf({ fixed, tiers }: OperatorChoices): Config {
   });
 }
 
+/** The process of one life: its clock, its connections, and what the system closes when it ends. */
+export class SimulatedProcess {
+  readonly clock: ProcessClock;
+  readonly network: MemoryNetwork;
+  readonly #closes: (() => void)[] = [];
+  #isOver = false;
+
+  constructor(wall: WallTime, partners: ReadonlyMap<string, PartnerListener>) {
+    this.clock = new ProcessClock(wall);
+    this.network = new MemoryNetwork(this.clock, partners);
+  }
+
+  /** Calls `close` when the process is killed. */
+  onKill(close: () => void): void {
+    if (this.#isOver) close();
+    else this.#closes.push(close);
+  }
+
+  /** Nothing of it runs again. */
+  kill(): void {
+    this.#isOver = true;
+    this.clock.end();
+    this.network.kill();
+    for (const close of this.#closes.splice(0)) close();
+  }
+}
+
 export interface LifeOptions {
-  readonly wall: WallTime;
+  readonly process: SimulatedProcess;
   readonly disk: SimulatedDisk;
   readonly folder: string;
   readonly config: Config;
   readonly schedule: LeaderSchedule;
+  readonly outcomes: Outcomes;
+  /** Whether a submission waits for the disk. */
+  readonly isDurable: boolean;
   readonly random: SeededRandom;
   /** A challenge leaves for this address. */
   readonly onChallenge: (address: string, datagram: Uint8Array) => void;
@@ -85,11 +118,19 @@ export interface LifeOptions {
 }
 
 interface OpenedService {
-  readonly clock: ProcessClock;
   readonly relay: Relay;
   readonly handle: NativeSimulatedRelay;
   readonly service: RelayService;
   readonly sales: ShredSalesService;
+  readonly gateway: GatewayLife;
+}
+
+/** The dependencies that shred sales and gateway share. */
+interface SharedDependencies {
+  readonly service: RelayService;
+  readonly log: Logger;
+  readonly driver: SqliteDriver;
+  readonly verifier: SignatureVerifier;
 }
 
 /** Destinations that fail are found by their customers; the relay hears no ICMP error. */
@@ -104,19 +145,9 @@ async function addAccounts(driver: SqliteDriver): Promise<void> {
 }
 
 async function openSales(
-  { disk, folder, config, random, onChallenge }: LifeOptions,
-  {
-    clock,
-    service,
-    log,
-  }: Pick<OpenedService, "clock" | "service"> & {
-    readonly log: ReturnType<typeof createLogger>;
-  },
+  { process: { clock }, config, random, onChallenge }: LifeOptions,
+  { service, log, driver, verifier }: SharedDependencies,
 ): Promise<ShredSalesService> {
-  const path = join(folder, "shredway.db");
-  const driver = await SqliteDriver.open({ path, clock, log, start: disk.start });
-  await migrate(driver, "blob");
-  await addAccounts(driver);
   const registrationStore = new SqlRegistrationStore(driver, {
     decode: decodeBase58,
     encode: encodeBase58,
@@ -155,11 +186,10 @@ async function openSales(
   });
   const addresses = new Set([encodeBase58(tipAddress)]);
   const inspector = new TransactionInspector({ tipAddresses: [tipAddress], dontFrontPrefixes: [] });
-  // The threads of the verifier run in real time, so that the check runs in this thread.
-  const verifier = SignatureVerifier.open({ threads: 1, queueMax: 1 });
   const registrar = new TipRegistrar({
     log,
     reader: { inspect: (wire) => inspector.inspect(wire), decode: decodeBase58 },
+    // The threads of the verifier run in real time, so that the check runs in this thread.
     verifier: { verify: (wire) => Promise.resolve(verifier.verifyNow(wire)) },
     store: registrationStore,
     tiers,
@@ -180,7 +210,7 @@ async function openSales(
     registrations,
     settled: new Map(),
     destinations,
-    challenges: { close: () => Promise.resolve(verifier.close()) },
+    challenges: { close: () => Promise.resolve() },
     log,
   });
   await sales.start();
@@ -192,15 +222,16 @@ export class ServiceLife {
   readonly handle: NativeSimulatedRelay;
   readonly service: RelayService;
   readonly sales: ShredSalesService;
-  readonly #clock: ProcessClock;
+  readonly gateway: GatewayLife;
 
   /** Settles when customers are served. The database may be in any state that a crash left. */
   static async open(options: LifeOptions): Promise<ServiceLife> {
-    const { wall, folder, config, schedule, onLine } = options;
+    const { process, folder, config, schedule, onLine } = options;
+    const { clock, network } = process;
     mkdirSync(folder, { recursive: true });
-    const clock = new ProcessClock(wall);
     const log = createLogger({ stream: { write: onLine }, level: "warn" });
     const opened = Relay.simulate({ ...relayOptionsOf(config.relay), prefault: false }, clock);
+    process.onKill(() => opened.relay.close());
     const service = new RelayService({
       relay: opened.relay,
       config,
@@ -211,27 +242,44 @@ export class ServiceLife {
       clock,
     });
     await service.start();
-    const sales = await openSales(options, { clock, service, log });
-    return new ServiceLife({ ...opened, clock, service, sales });
+    const databasePath = join(folder, "shredway.db");
+    const driver = await SqliteDriver.open({
+      path: databasePath,
+      clock,
+      log,
+      start: options.disk.start,
+    });
+    await migrate(driver, "blob");
+    await addAccounts(driver);
+    const verifier = SignatureVerifier.open({ threads: 1, queueMax: 1 });
+    process.onKill(() => verifier.close());
+    const shared = { service, log, driver, verifier };
+    const sales = await openSales(options, shared);
+    const gateway = await GatewayLife.open({
+      ...shared,
+      clock,
+      databasePath,
+      isDurable: options.isDurable,
+      relay: opened.relay,
+      network,
+      outcomes: options.outcomes,
+      onKill: (close) => process.onKill(close),
+    });
+    return new ServiceLife({ ...opened, service, sales, gateway });
   }
 
-  private constructor({ relay, handle, service, sales, clock }: OpenedService) {
+  private constructor(opened: OpenedService) {
+    const { relay, handle, service, sales, gateway } = opened;
     this.relay = relay;
     this.handle = handle;
     this.service = service;
     this.sales = sales;
-    this.#clock = clock;
+    this.gateway = gateway;
   }
 
   /** The operator reloads the configuration. */
   reload(config: Config): void {
     this.service.apply(config);
     this.sales.apply(config);
-  }
-
-  /** The process is killed: nothing of it runs again. */
-  kill(): void {
-    this.#clock.end();
-    this.relay.close();
   }
 }

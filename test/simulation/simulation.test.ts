@@ -44,6 +44,13 @@ describe("the simulated system", () => {
     expect((await runOf(regression.seed, regression.slots)).violation).toBeNull();
   });
 
+  it("lands some of the submitted transactions, and not all", async () => {
+    const { violation, accepted, landed } = await runOf(4, 60);
+    expect(violation).toBeNull();
+    expect(landed).toBeGreaterThan(20);
+    expect(accepted).toBeGreaterThan(landed);
+  });
+
   it("repeats a run byte for byte", async () => {
     const lines: string[][] = [];
     for (let run = 0; run < 2; run++) {

@@ -2,7 +2,13 @@
 // duplicates, and may deliver forged or old ones.
 
 import { SeededRandom } from "../../src/core/seeded-random.ts";
-import { type AuthenticShred, type Cluster, type SlotPlan, signatureBytes } from "./cluster.ts";
+import {
+  type AuthenticShred,
+  type Cluster,
+  type SlotPlan,
+  signatureBytes,
+  type VersionContents,
+} from "./cluster.ts";
 import type { CheckedArrival } from "./relay-checks.ts";
 import {
   type Forgery,
@@ -54,9 +60,9 @@ export class Sources {
     this.#deliver = deliver;
   }
 
-  produce(event: ScenarioEvent, plan: SlotPlan): void {
+  produce(event: ScenarioEvent, plan: SlotPlan, contents: readonly VersionContents[]): void {
     const random = this.#randomOf(event);
-    const versions = this.#cluster.produce(plan);
+    const versions = this.#cluster.produce(plan, contents);
     this.#kept.push({ plan, shreds: versions.flat() });
     if (this.#kept.length > keptSlots) this.#kept.shift();
     for (const [source, name] of sourceNames.entries()) {

@@ -10,6 +10,14 @@ const publicKeyBytes = 32;
 const systemProgram = new Uint8Array(32);
 const transferInstruction = 2;
 
+interface Transfer {
+  /** 32 bytes. */
+  readonly to: Uint8Array;
+  /** One transfer for each. */
+  readonly lamports: readonly number[];
+  readonly blockhash: Uint8Array;
+}
+
 export class Wallet {
   readonly #key: KeyObject;
   readonly #address: Uint8Array;
@@ -28,21 +36,30 @@ export class Wallet {
 
   /** A legacy transaction in base64. `number` makes it unique. */
   tip(lamports: number, number: number): string {
-    const data = Buffer.alloc(12);
-    data.writeUInt32LE(transferInstruction);
-    data.writeBigUInt64LE(BigInt(lamports), 4);
+    const blockhash = createHash("sha256").update(`blockhash ${number}`).digest();
+    return this.transfer({ to: tipAddress, lamports: [lamports], blockhash }).toString("base64");
+  }
+
+  /** A legacy transaction with one transfer for each amount. */
+  transfer({ to, lamports, blockhash }: Transfer): Buffer {
+    const instructions = lamports.map((amount) => {
+      const data = Buffer.alloc(12);
+      data.writeUInt32LE(transferInstruction);
+      data.writeBigUInt64LE(BigInt(amount), 4);
+      // An instruction of account 2, with accounts 0 and 1.
+      return Buffer.concat([Buffer.from([2, 2, 0, 1, data.length]), data]);
+    });
     const message = Buffer.concat([
       // One signer; one read-only account without a signature: the program. Three accounts.
       Buffer.from([1, 0, 1, 3]),
       this.#address,
-      tipAddress,
+      to,
       systemProgram,
-      createHash("sha256").update(`blockhash ${number}`).digest(),
-      // One instruction of account 2, with accounts 0 and 1.
-      Buffer.from([1, 2, 2, 0, 1, data.length]),
-      data,
+      blockhash,
+      Buffer.from([instructions.length]),
+      ...instructions,
     ]);
     const signature = sign(null, message, this.#key);
-    return Buffer.concat([Buffer.from([1]), signature, message]).toString("base64");
+    return Buffer.concat([Buffer.from([1]), signature, message]);
   }
 }

@@ -6,8 +6,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { encodeEndpoint } from "../../src/relay/data-plane/tables.ts";
-import { Cluster, firstSlot } from "./cluster.ts";
+import { Cluster, firstSlot, type SlotPlan } from "./cluster.ts";
 import { Customers } from "./customers.ts";
+import { GatewayWorld } from "./gateway/gateway-world.ts";
 import { addressKey, type Sent, stepRelay } from "./network.ts";
 import { type CheckedArrival, type Entitlement, RelayChecks, Violation } from "./relay-checks.ts";
 import {
@@ -23,6 +24,7 @@ import {
   listenAddress,
   type OperatorChoices,
   ServiceLife,
+  SimulatedProcess,
   sourceAddresses,
 } from "./service-life.ts";
 import { SimulatedDisk } from "./simulated-disk.ts";
@@ -43,6 +45,10 @@ export interface RunResult {
   readonly sent: number;
   /** The part of `sent` that went to destinations of customers. */
   readonly sentToCustomers: number;
+  /** Submissions to the gateway that were acknowledged. */
+  readonly accepted: number;
+  /** The part of `accepted` that landed. */
+  readonly landed: number;
   readonly simulatedMs: number;
   readonly violation: Violation | null;
 }
@@ -58,6 +64,11 @@ export interface WorldOptions {
   readonly tamper?: ((sent: readonly Sent[]) => readonly Sent[]) | undefined;
 }
 
+/** A line of the log without the time, which is that of the machine. */
+function withoutTime(line: string): string {
+  return line.trim().replace(/"time":"[^"]*",/, "");
+}
+
 export class World {
   readonly #options: WorldOptions;
   readonly #folder: string;
@@ -71,6 +82,8 @@ export class World {
   readonly #listener = encodeEndpoint(listenAddress);
   readonly #origins = sourceAddresses.map((address) => encodeEndpoint(`${address}:9`));
   #choices: OperatorChoices = { fixed: fixedAtStart(), tiers: tierNames };
+  readonly #gateway: GatewayWorld;
+  #process: SimulatedProcess | null = null;
   #life: ServiceLife | null = null;
   #lives = 0;
   #checks: RelayChecks;
@@ -91,6 +104,13 @@ export class World {
       this.#arriveAt(atMs, arrivals),
     );
     this.#checks = this.#newChecks();
+    this.#gateway = new GatewayWorld({
+      seed: options.seed,
+      time: this.#time,
+      gateway: () => this.#life?.gateway ?? null,
+      note: (text) => this.#note(text),
+      guard: (action) => this.#guard(action),
+    });
     this.#customers = new Customers({
       wall: this.#wall,
       life: () => this.#life,
@@ -112,7 +132,7 @@ export class World {
       for (let atMs = 0; atMs < lastMs && !this.#violation; atMs += slotMs)
         await this.#time.runUntil(Math.min(lastMs, atMs + slotMs) * 1e6);
     } finally {
-      this.#life?.kill();
+      this.#process?.kill();
       this.#disk.crash();
       rmSync(this.#folder, { recursive: true, force: true });
     }
@@ -122,6 +142,7 @@ export class World {
       packets: this.#packets,
       sent: this.#sent,
       sentToCustomers: this.#sentToCustomers,
+      ...this.#gateway.totals,
       simulatedMs: this.#time.nowMs,
       violation: this.#violation,
     };
@@ -158,20 +179,24 @@ export class World {
     const number = ++this.#lives;
     const { seed } = this.#options;
     const choices = this.#choices;
+    const process = new SimulatedProcess(this.#wall, this.#gateway.partners);
+    this.#process = process;
     const opening = ServiceLife.open({
-      wall: this.#wall,
+      process,
+      isDurable: seed % 2 === 0,
+      outcomes: this.#gateway.node.outcomesOf(process.clock),
       disk: this.#disk,
       folder: this.#folder,
       config: configOf(choices),
       schedule: this.#cluster.schedule,
       random: new SeededRandom(BigInt(seed) * 1000n + BigInt(number)),
       onChallenge: (address, datagram) => this.#customers.challenged(address, datagram),
-      onLine: (line) => this.#options.trace?.(`${" ".repeat(14)}log ${line.trim()}`),
+      onLine: (line) => this.#options.trace?.(`${" ".repeat(14)}log ${withoutTime(line)}`),
     });
     opening.then(
       (life) =>
         this.#guard(() => {
-          if (number !== this.#lives) return life.kill(); // killed while it started
+          if (number !== this.#lives) return; // killed while it started
           this.#life = life;
           // A reload during the start takes effect after it.
           if (this.#choices !== choices) life.reload(configOf(this.#choices));
@@ -179,6 +204,7 @@ export class World {
           this.#unsettle();
           this.#note(`service ${number} runs`);
           this.#customers.restarted(life, this.#newestSlot ?? firstSlot);
+          this.#gateway.restarted(life.gateway);
         }),
       (error: unknown) =>
         this.#guard(() => {
@@ -196,8 +222,7 @@ export class World {
     this.#note(describeEvent(event));
     switch (event.kind) {
       case "slot":
-        this.#newestSlot = event.plan.slot;
-        this.#sources.produce(event, event.plan);
+        this.#produce(event, event.plan);
         return;
       case "forge":
         this.#sources.forge(event, event);
@@ -235,7 +260,21 @@ export class World {
       case "remove destination":
         void this.#customers.remove(event.customer, event.choice);
         return;
+      case "send":
+      case "send again":
+      case "partners change":
+      case "node changes":
+        this.#gateway.handle(event);
     }
+  }
+
+  #produce(event: ScenarioEvent, plan: SlotPlan): void {
+    this.#gateway.check();
+    this.#newestSlot = plan.slot;
+    const contents = this.#gateway.fill(event.number, plan);
+    this.#sources.produce(event, plan, contents.versions);
+    const blockhash = this.#cluster.blockhashOf(plan.slot);
+    if (blockhash) this.#gateway.chain.add(plan, contents.landed, blockhash);
   }
 
   #failDestination(address: string, errno: number, forMs: number): void {
@@ -254,11 +293,12 @@ export class World {
   }
 
   #crash(downMs: number): void {
-    this.#life?.kill();
+    this.#process?.kill();
     this.#life = null;
     this.#lives++; // a start in progress is killed, too
     this.#disk.crash();
     this.#customers.crashed();
+    this.#gateway.crashed();
     const lives = this.#lives;
     this.#time.at(this.#time.nowNs + downMs * 1e6, () => {
       if (lives === this.#lives) this.#start();
@@ -283,6 +323,7 @@ export class World {
         packet,
       }));
       const left = stepRelay(life.handle, this.#wall.nowNs(), this.#listener, datagrams);
+      life.gateway.observeLandings();
       const sent = this.#options.tamper?.(left) ?? left;
       this.#steps++;
       this.#packets += arrivals.length;

@@ -4,27 +4,27 @@
 // a TLS handshake of its own and closes them, so that it neither costs anything at the partner nor delays a
 // transaction.
 
-import { Socket } from "node:net";
-import { buildConnector } from "undici";
 import { codeOf, messageOf } from "../../core/errors.ts";
 import { connectReason } from "./partner-connection.ts";
+import type { PartnerNetwork } from "./partner-network.ts";
 
 /** `failure`: reason and text; null: the partner accepts connections. The text may contain secrets. */
 type ProbeListener = (failure: string | null) => void;
 
+interface ProbeTarget {
+  readonly url: URL;
+  readonly timeoutMs: number;
+  readonly network: PartnerNetwork;
+}
+
 export class ConnectProbe {
-  readonly #url: URL;
-  readonly #timeoutMs: number;
+  readonly #target: ProbeTarget;
   readonly #listener: ProbeListener;
-  #socket: Socket | undefined;
+  #attempt: ReturnType<PartnerNetwork["probe"]> | undefined;
   #isRunning = false;
 
-  constructor(
-    { url, timeoutMs }: { readonly url: URL; readonly timeoutMs: number },
-    listener: ProbeListener,
-  ) {
-    this.#url = url;
-    this.#timeoutMs = timeoutMs;
+  constructor(target: ProbeTarget, listener: ProbeListener) {
+    this.#target = target;
     this.#listener = listener;
   }
 
@@ -32,21 +32,18 @@ export class ConnectProbe {
   start(): void {
     if (this.#isRunning) return;
     this.#isRunning = true;
-    const { protocol, host, hostname, port } = this.#url;
-    const connect = buildConnector({ timeout: this.#timeoutMs, allowH2: false });
-    const options = { protocol, host, hostname: hostname.replaceAll(/^\[|\]$/g, ""), port };
-    const socket: unknown = connect(options, (...[error]) => {
+    const { network, url, timeoutMs } = this.#target;
+    this.#attempt = network.probe(url, timeoutMs, (error) => {
       const code = codeOf(error);
       this.#end(error && `${connectReason(code)}: ${`${code} ${messageOf(error)}`.trim()}`);
     });
-    if (socket instanceof Socket) this.#socket = socket;
   }
 
   /** Ends a running probe without a call of the listener. */
   cancel(): void {
     this.#isRunning = false;
-    this.#socket?.destroy();
-    this.#socket = undefined;
+    this.#attempt?.cancel();
+    this.#attempt = undefined;
   }
 
   #end(failure: string | null): void {

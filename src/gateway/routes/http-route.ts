@@ -14,12 +14,15 @@ import type {
   RouteSnapshot,
 } from "../submission/types.ts";
 import { PartnerEndpoint, type PartnerEndpointOptions } from "./partner-endpoint.ts";
+import { kernelNetwork, type PartnerNetwork } from "./partner-network.ts";
 import { RouteCounter } from "./route-counts.ts";
 
 interface HttpRouteDependencies {
   readonly clock: Clock;
   readonly log?: Logger | undefined;
   readonly fastPath?: FastRoutes | undefined;
+  /** Default: the kernel's. */
+  readonly network?: PartnerNetwork | undefined;
 }
 
 /** Opens the loans of a route; null: there are too many routes. */
@@ -60,7 +63,7 @@ export class HttpRoute implements Route {
   constructor(
     capabilities: RouteCapabilities,
     plan: EndpointPlan,
-    { clock, log, fastPath }: HttpRouteDependencies,
+    { clock, log, fastPath, network = kernelNetwork }: HttpRouteDependencies,
   ) {
     this.capabilities = capabilities;
     this.#counter = new RouteCounter(clock, log);
@@ -70,6 +73,7 @@ export class HttpRoute implements Route {
       new PartnerEndpoint(options, {
         clock,
         log,
+        network,
         counter: this.#counter,
         loans: this.#loans,
         capabilities,

@@ -14,6 +14,7 @@ import { blockEngineDialect } from "./block-engine.ts";
 import type { Dialect } from "./dialect.ts";
 import { type EndpointPlan, type FastRoutes, HttpRoute } from "./http-route.ts";
 import type { PartnerEndpointOptions } from "./partner-endpoint.ts";
+import type { PartnerNetwork } from "./partner-network.ts";
 import { schedulerDialect } from "./scheduler.ts";
 import { swqosDialect } from "./swqos-rpc.ts";
 
@@ -25,6 +26,8 @@ interface RouteDependencies {
   readonly log?: Logger | undefined;
   /** Sends through routes without TLS before requests are read; absent: the fast path is off. */
   readonly fastPath?: FastRoutes | undefined;
+  /** Default: the kernel's. */
+  readonly network?: PartnerNetwork | undefined;
   /** Opens routes over QUIC (tpu-route.ts); null: not supported here. Throws like openRoute. */
   readonly openTpu?: ((config: RouteConfig) => Route) | null | undefined;
 }
@@ -78,7 +81,7 @@ function isOverQuic({ kind, quicPorts }: RouteConfig): boolean {
  */
 export function openRoute(
   config: RouteConfig,
-  { clock, log, openTpu, fastPath }: RouteDependencies,
+  { clock, log, openTpu, fastPath, network }: RouteDependencies,
 ): Route {
   if (isOverQuic(config)) {
     if (openTpu) return openTpu(config);
@@ -105,5 +108,5 @@ export function openRoute(
           ),
         }
       : { all: endpointTo(url) };
-  return new HttpRoute(capabilitiesOf(config), plan, { clock, log, fastPath });
+  return new HttpRoute(capabilitiesOf(config), plan, { clock, log, fastPath, network });
 }

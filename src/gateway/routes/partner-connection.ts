@@ -11,12 +11,13 @@
 // A request is written at once, head and body together. It counts as sent when the kernel accepted its
 // last byte; if the kernel's buffer was full, the callback of an empty write reports it.
 
-import { connect as connectTcp, isIP, type Socket } from "node:net";
-import { connect as connectTls } from "node:tls";
+import type { Socket } from "node:net";
+import type { Clock } from "../../core/clock.ts";
 import { codeOf, messageOf } from "../../core/errors.ts";
 import { descriptorOf } from "../../core/socket-descriptor.ts";
 import type { RouteLoans } from "../fast-path/route-loans.ts";
 import type { HttpAnswer } from "./dialect.ts";
+import type { PartnerNetwork } from "./partner-network.ts";
 import { type Response, type ResponseProblem, ResponseReader } from "./response-reader.ts";
 
 /** Partners close idle connections after 5 to 60 s. */
@@ -87,6 +88,8 @@ interface Loan {
 
 export class PartnerConnection {
   readonly #origin: URL;
+  readonly #clock: Pick<Clock, "monotonicNs">;
+  readonly #network: Pick<PartnerNetwork, "connect">;
   #socket: Socket | undefined;
   #isConnected = false;
   /** TLS session for the next connection. */
@@ -99,13 +102,24 @@ export class PartnerConnection {
   #head = "";
   #headOf: Pick<HttpCall, "method" | "path" | "headers"> | undefined;
 
-  constructor(origin: string) {
+  constructor(
+    origin: string,
+    {
+      clock,
+      network,
+    }: {
+      readonly clock: Pick<Clock, "monotonicNs">;
+      readonly network: Pick<PartnerNetwork, "connect">;
+    },
+  ) {
     this.#origin = new URL(origin);
+    this.#clock = clock;
+    this.#network = network;
   }
 
   /** Sends a request; callers must wait until the previous one has ended. */
   send(call: HttpCall, listener: RequestListener): void {
-    const isStale = performance.now() - this.#idleSinceMs > this.#idleMs;
+    const isStale = this.#nowMs - this.#idleSinceMs > this.#idleMs;
     if (this.#isConnected && isStale) this.#drop();
     const running: Running = { listener, reader: new ResponseReader() };
     this.#running = running;
@@ -131,7 +145,7 @@ export class PartnerConnection {
 
   /** Lends the idle connection while it is fresh. `nowNs`: monotonic. */
   lend(loans: RouteLoans, nowNs: bigint): void {
-    const freshMs = this.#idleMs - (performance.now() - this.#idleSinceMs);
+    const freshMs = this.#idleMs - (this.#nowMs - this.#idleSinceMs);
     const descriptor = this.#socket && descriptorOf(this.#socket);
     if (!this.#isConnected || freshMs <= 0 || descriptor === undefined) return;
     const untilNs = nowNs + BigInt(Math.floor(freshMs * 1e6));
@@ -195,6 +209,10 @@ export class PartnerConnection {
     this.#drop();
   }
 
+  get #nowMs(): number {
+    return Number(this.#clock.monotonicNs()) / 1e6;
+  }
+
   #drop(): void {
     const socket = this.#socket;
     this.#socket = undefined;
@@ -210,18 +228,8 @@ export class PartnerConnection {
   }
 
   #connect(): Socket {
-    const { hostname, port, protocol } = this.#origin;
-    const host = hostname.replace(/^\[|\]$/g, "");
-    const isTls = protocol === "https:";
-    const socket = isTls
-      ? connectTls({
-          host,
-          port: Number(port || 443),
-          ...(isIP(host) === 0 && { servername: host }),
-          ...(this.#session && { session: this.#session }),
-          ALPNProtocols: ["http/1.1"],
-        })
-      : connectTcp({ host, port: Number(port || 80) });
+    const isTls = this.#origin.protocol === "https:";
+    const socket = this.#network.connect(this.#origin, this.#session);
     socket.setNoDelay(true).setKeepAlive(true);
     socket.once(isTls ? "secureConnect" : "connect", () => {
       if (this.#socket === socket) this.#isConnected = true;
@@ -278,7 +286,7 @@ export class PartnerConnection {
     }
     const { status, body, retryAfter, isKeptAlive, keepAliveSeconds } = read;
     if (!isKeptAlive) this.#drop();
-    this.#idleSinceMs = performance.now();
+    this.#idleSinceMs = this.#nowMs;
     const announcedMs = (keepAliveSeconds ?? Number.POSITIVE_INFINITY) * 1000;
     this.#idleMs = Math.min(keepAliveMs, announcedMs - keepAliveReserveMs);
     listener.answered({ status, body }, retryAfter);

@@ -1,10 +1,9 @@
 // One partner endpoint: a bounded queue, connections, time-outs, health.
 //
-// http-route.ts combines one or more of them. A transaction leaves as soon as a connection is free,
-// alone or together with others that wait. Connections that are not needed are lent to the fast path, which
-// writes to them before this file knows of a transaction. Nothing is resent here; the submission pipeline decides
-// about resends. One timer enforces the time-outs, which run from the choice of a connection to the
-// complete response. `report` is never called inside `offer`, but may be inside `flush`.
+// http-route.ts combines one or more of them. A transaction leaves as soon as a connection is free, alone or
+// together with others that wait. Idle connections are lent to the fast path, which writes to them before this
+// file knows of a transaction. Nothing is resent here. One timer enforces the time-outs, from the choice of a
+// connection to the complete response. `report` is never called inside `offer`, but may be inside `flush`.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { maskerOf } from "../../core/configuration/url-secrets.ts";
@@ -24,6 +23,7 @@ import {
   type RequestListener,
 } from "./partner-connection.ts";
 import { Health } from "./partner-health.ts";
+import type { PartnerNetwork } from "./partner-network.ts";
 import type { RouteCounter } from "./route-counts.ts";
 
 /**
@@ -52,6 +52,7 @@ export interface PartnerEndpointOptions {
 interface PartnerEndpointDependencies {
   readonly clock: Clock;
   readonly log: Logger | undefined;
+  readonly network: PartnerNetwork;
   readonly counter: RouteCounter;
   /** null: the fast path does not use it. */
   readonly loans: RouteLoans | null;
@@ -71,6 +72,7 @@ export class PartnerEndpoint {
   readonly #options: PartnerEndpointOptions;
   readonly #clock: Clock;
   readonly #log: Logger | undefined;
+  readonly #network: PartnerNetwork;
   readonly #counter: RouteCounter;
   readonly #loans: EndpointLoans | null;
   readonly #health: Health;
@@ -94,12 +96,13 @@ export class PartnerEndpoint {
 
   constructor(
     options: PartnerEndpointOptions,
-    { clock, log, counter, loans, capabilities }: PartnerEndpointDependencies,
+    { clock, log, network, counter, loans, capabilities }: PartnerEndpointDependencies,
   ) {
     const { url, headers, dialect } = options;
     this.#options = options;
     this.#clock = clock;
     this.#log = log;
+    this.#network = network;
     this.#counter = counter;
     this.#mask = maskerOf(url, headers);
     this.#headers = headersOf(url, headers, dialect.contentType);
@@ -113,7 +116,7 @@ export class PartnerEndpoint {
       usable: () => this.#pump(),
       changed: (isUp, failure) => this.#healthChanged(isUp, failure),
     });
-    this.#connectProbe = new ConnectProbe(options, (failure) =>
+    this.#connectProbe = new ConnectProbe({ ...options, network }, (failure) =>
       this.#health.connected(failure === null ? null : this.#describe(failure)),
     );
     this.#health.start();
@@ -342,7 +345,8 @@ export class PartnerEndpoint {
     if (place >= 0) return this.#idle.splice(place, 1)[0];
     if (this.#connectionCount >= this.#options.connections) return undefined;
     this.#connectionCount++;
-    return new PartnerConnection(this.#options.url.origin);
+    const { origin } = this.#options.url;
+    return new PartnerConnection(origin, { clock: this.#clock, network: this.#network });
   }
 
   #sent(request: Request): void {

@@ -1,0 +1,284 @@
+// The gateway in one life of the service: the real key checks, methods, submission pipeline, routes and store.
+// The node, the partners and the bytes of HTTP in front of it are simulated.
+
+import { createHash } from "node:crypto";
+import { policyOf, rateLimitOf, settingsOf } from "../../../src/app/gateway-settings.ts";
+import type { Clock } from "../../../src/core/clock.ts";
+import { type Config, completeConfig } from "../../../src/core/configuration/configuration.ts";
+import type { Logger } from "../../../src/core/log.ts";
+import { keyRandomBytes, newApiKey } from "../../../src/gateway/accounts/api-keys.ts";
+import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
+import { KeyUpdates } from "../../../src/gateway/accounts/key-updates.ts";
+import { PublicKeys } from "../../../src/gateway/accounts/public-keys.ts";
+import { RateLimits } from "../../../src/gateway/accounts/rate-limits.ts";
+import type { ApiKey, Scope } from "../../../src/gateway/accounts/types.ts";
+import { Gateway } from "../../../src/gateway/endpoints/gateway.ts";
+import { openRoute } from "../../../src/gateway/routes/open-route.ts";
+import type { PartnerNetwork } from "../../../src/gateway/routes/partner-network.ts";
+import { RouteTable } from "../../../src/gateway/routes/route-table.ts";
+import { NodeBundleCommitments } from "../../../src/gateway/submission/bundle-commitments.ts";
+import { Pipeline, type PipelineSnapshot } from "../../../src/gateway/submission/pipeline.ts";
+import type {
+  Outcomes,
+  RouteSnapshot,
+  SubmissionStore,
+} from "../../../src/gateway/submission/types.ts";
+import type { Tracker } from "../../../src/gateway/tracker/types.ts";
+import {
+  type SignatureVerifier,
+  TransactionInspector,
+} from "../../../src/gateway/transactions/transaction-checks.ts";
+import type { SqlDriver } from "../../../src/platform/store/driver.ts";
+import { JournaledSubmissionStore } from "../../../src/platform/store/journal/journaled-submission-store.ts";
+import { replayJournal } from "../../../src/platform/store/journal/replay.ts";
+import { SubmissionJournal } from "../../../src/platform/store/journal/submission-journal.ts";
+import { SqlKeyStore } from "../../../src/platform/store/tables/key-store.ts";
+import { SqlPublicKeyStore } from "../../../src/platform/store/tables/public-key-store.ts";
+import {
+  columns,
+  SqlSubmissionStore,
+} from "../../../src/platform/store/tables/submission-store.ts";
+import { decodeBase58, encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
+import type { Relay } from "../../../src/relay/data-plane/relay.ts";
+import { LandingWatchList } from "../../../src/relay/landing-watch-list.ts";
+import type { RelayService } from "../../../src/relay/relay-service.ts";
+import { accounts } from "../scenario.ts";
+import type { KeyKind } from "./key-kinds.ts";
+import { costlyTip, partnerNames } from "./partners.ts";
+import { gatewayTipAddress, minimumTip } from "./transactions.ts";
+
+/** Short, so that a run of a minute contains the whole life of a transaction. */
+const limits = { resendMs: 1_500, firstAskMs: 4_000, askMs: 1_000, settleMs: 3_000 };
+const partnerTimeoutMs = 900;
+
+const partnerConfigs = {
+  staked: { kind: "swqos", callsPerRequest: 4, connections: 2 },
+  costly: { kind: "swqos", minimumTipLamports: costlyTip, connections: 1 },
+  builder: { kind: "block-builder", connections: 2 },
+} as const;
+
+const config: Config = completeConfig({
+  relay: { listen: "10.0.0.1:20000", shredVersion: 1, leaders: { file: "leaders.json" } },
+  http: { listen: ["127.0.0.1:1"] },
+  tips: { addresses: [encodeBase58(gatewayTipAddress)], minimumLamports: minimumTip },
+  gateway: { requestsPerSecond: 10_000, burst: 10_000 },
+  routes: partnerNames.map((name) => ({
+    name,
+    url: `http://${name}/`,
+    timeoutMs: partnerTimeoutMs,
+    ...partnerConfigs[name],
+  })),
+});
+
+function keyOf(account: number, name: string, scopes: readonly Scope[], isRevoked = false) {
+  const { id, name: accountName } = accounts[account] ?? { id: "", name: "" };
+  const seed = createHash("sha512").update(`${id} ${name}`).digest();
+  const settings = { accountId: id, accountName, label: name, scopes, allowedRanges: [] };
+  const limitless = { requestsPerSecond: null, burst: null };
+  const random = seed.subarray(0, keyRandomBytes);
+  const { text, key } = newApiKey({ ...settings, ...limitless }, random, 0n);
+  return { text, key: { ...key, revokedNs: isRevoked ? 0n : null } satisfies ApiKey };
+}
+
+/** The keys that the operator has created, by account. */
+const createdKeys = accounts.map((_, i) => ({
+  own: keyOf(i, "own", ["submit", "batch"]),
+  reader: keyOf(i, "reader", ["read"]),
+  revoked: keyOf(i, "revoked", ["submit", "batch"], true),
+}));
+
+/** null: a request without a key. */
+export function keyText(account: number, kind: KeyKind): string | null {
+  if (kind === "none") return null;
+  if (kind === "unknown") return keyOf(account, "unknown", ["submit"]).text;
+  return createdKeys[account]?.[kind].text ?? null;
+}
+
+const noPartners: Tracker = { members: () => [], memberSet: () => new Set(), next: () => null };
+
+export interface GatewayLifeOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly driver: SqlDriver;
+  readonly databasePath: string;
+  /** Whether a submission waits for its commit; otherwise it waits for the journal. */
+  readonly isDurable: boolean;
+  readonly relay: Relay;
+  readonly service: RelayService;
+  readonly verifier: SignatureVerifier;
+  readonly network: PartnerNetwork;
+  readonly outcomes: Outcomes;
+  /** Calls `close` when the process is killed. */
+  readonly onKill: (close: () => void) => void;
+}
+
+export interface GatewayCall {
+  /** null: the request has no key. */
+  readonly key: string | null;
+  /** The caller's address. */
+  readonly address: string;
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+/** As Store.open does it. */
+async function openStore(options: GatewayLifeOptions): Promise<SubmissionStore> {
+  const { driver, databasePath, isDurable, clock, log, onKill } = options;
+  const codec = { decode: decodeBase58, encode: encodeBase58 };
+  await replayJournal(databasePath, driver);
+  const durability = isDurable ? "durable" : "survives-kill";
+  const database = new SqlSubmissionStore(driver, codec, "", durability);
+  if (isDurable) return database;
+  const journal = new SubmissionJournal(databasePath, columns);
+  onKill(() => journal.close());
+  const onFailure = (error: unknown): void => log.warn(`journal: ${String(error)}`);
+  return new JournaledSubmissionStore({ database, journal, clock, onFailure });
+}
+
+export class GatewayLife {
+  readonly #gateway: Gateway;
+  readonly #pipeline: Pipeline;
+  readonly #routes: RouteTable;
+  readonly #observeLandings: () => void;
+
+  /** Settles when callers are served. */
+  static async open(options: GatewayLifeOptions): Promise<GatewayLife> {
+    const { clock, log, driver } = options;
+    const keys = new SqlKeyStore(driver);
+    if ((await keys.keys()).length === 0) {
+      const created = createdKeys.flatMap((each) => Object.values(each));
+      for (const { key } of created) await keys.addKey(key);
+    }
+    const keyRing = new KeyRing();
+    const publicKeyStore = new SqlPublicKeyStore(driver);
+    const publicKeys = new PublicKeys({
+      store: publicKeyStore,
+      apiKey: (id) => keyRing.get(id, clock.nowNs()),
+      refresh: () => updates.refresh(),
+      clock,
+      log,
+    });
+    const updates: KeyUpdates = new KeyUpdates({
+      clock,
+      log,
+      store: keys,
+      keyRing,
+      publicKeyStore,
+      publicKeys,
+    });
+    const store = await openStore(options);
+    await updates.refresh();
+    const network = options.network;
+    const routes = new RouteTable((route) => openRoute(route, { clock, log, network }));
+    await routes.replace(config.routes);
+    const life = new GatewayLife(options, { keyRing, publicKeys, store, routes });
+    await life.#pipeline.restore();
+    return life;
+  }
+
+  private constructor(
+    { clock, log, relay, service, verifier, outcomes }: GatewayLifeOptions,
+    opened: {
+      readonly store: SubmissionStore;
+      readonly keyRing: KeyRing;
+      readonly publicKeys: PublicKeys;
+      readonly routes: RouteTable;
+    },
+  ) {
+    const { keyRing, publicKeys, store, routes } = opened;
+    const inspector = new TransactionInspector({
+      tipAddresses: [gatewayTipAddress],
+      dontFrontPrefixes: config.gateway.dontFrontPrefixes,
+    });
+    // The relay wakes its listener by an event of libuv; here the world does it after each step.
+    let notify = (): void => {};
+    const landingRelay = {
+      watchSignatures: (signatures: readonly Uint8Array[]) => relay.watchSignatures(signatures),
+      unwatchSignatures: (signatures: readonly Uint8Array[]) => relay.unwatchSignatures(signatures),
+      drainLandings: () => relay.drainLandings(),
+      onLandings: (listener: () => void) => {
+        notify = listener;
+      },
+    };
+    const landings = new LandingWatchList(landingRelay, log);
+    const policy = policyOf(config, noPartners);
+    const pipeline = new Pipeline(
+      {
+        clock,
+        log,
+        routes: () => routes.routes(),
+        policy: () => policy,
+        store,
+        landings,
+        outcomes,
+        leaders: () => service.leaders(),
+        slotNs: () => service.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
+        inspect: (wire) => inspector.inspect(wire),
+      },
+      limits,
+    );
+    const rates = new RateLimits(100);
+    this.#gateway = new Gateway(
+      {
+        clock,
+        log,
+        keys: keyRing,
+        publicKeys,
+        limits: { take: (key, nowNs) => rates.take(key.id, rateLimitOf(config, key), nowNs) },
+        inspector,
+        // The threads of the verifier run in real time, so that the check runs in this thread.
+        verifier: { verify: (wire) => verifier.verifyNow(wire) },
+        base58: { decode: decodeBase58, encode: encodeBase58 },
+        submissions: pipeline,
+        bundleCommitments: new NodeBundleCommitments({ clock, reader: null }),
+        signer: { sign: () => "", signDetached: () => "", keySet: "{}" },
+        preflight: null,
+        reads: { has: () => false, call: () => Promise.reject(new Error("expected no read")) },
+        sockets: null,
+        shreds: null,
+        tipFloor: null,
+        tipHistory: null,
+        nonces: null,
+        tracker: noPartners,
+        pages: [],
+        slot: () => service.leaders().slot ?? null,
+      },
+      settingsOf(config),
+    );
+    this.#pipeline = pipeline;
+    this.#routes = routes;
+    this.#observeLandings = () => notify();
+  }
+
+  /** The answer to a JSON-RPC call over HTTP. */
+  async call({ key, address, method, params }: GatewayCall): Promise<unknown> {
+    const text = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+    const { body } = await this.#gateway.handle({
+      method: "POST",
+      path: "/relay",
+      query: "",
+      header: (name) => (name === "api-key" && key !== null ? key : undefined),
+      remoteAddress: address,
+      isTls: false,
+      body: Buffer.from(text),
+    });
+    return JSON.parse(String(body));
+  }
+
+  subscribe(...parameters: Parameters<Pipeline["subscribe"]>): () => void {
+    return this.#pipeline.subscribe(...parameters);
+  }
+
+  /** Reports what the relay has found in its shreds. */
+  observeLandings(): void {
+    this.#observeLandings();
+  }
+
+  get counts(): PipelineSnapshot {
+    return this.#pipeline.snapshot();
+  }
+
+  get routes(): readonly RouteSnapshot[] {
+    return this.#routes.snapshots();
+  }
+}

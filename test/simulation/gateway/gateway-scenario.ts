@@ -1,0 +1,151 @@
+// The events of the gateway in a run: calls of customers, and the moods of partners and of the node.
+//
+// Drawn from a generator of its own, so that the other events of a seed stay as they are.
+
+import { SeededRandom } from "../../../src/core/seeded-random.ts";
+import { type KeyKind, keyKinds } from "./key-kinds.ts";
+import { type NodeMood, nodeMoods } from "./node.ts";
+import {
+  costlyTip,
+  type PartnerMood,
+  type PartnerName,
+  partnerMoods,
+  partnerNames,
+} from "./partners.ts";
+import { minimumTip, type TransactionChoice } from "./transactions.ts";
+
+export const sendMethods = ["sendTransaction", "sendBundle", "sendBatch"] as const;
+export type SendMethod = (typeof sendMethods)[number];
+
+/** null: the option is absent. */
+type MaxRetries = number | null;
+
+export type GatewayAction =
+  | {
+      readonly kind: "send";
+      readonly customer: number;
+      readonly key: KeyKind;
+      readonly method: SendMethod;
+      readonly transactions: readonly TransactionChoice[];
+      /** Blocks since the one whose hash it has. */
+      readonly age: number;
+      readonly maxRetries: MaxRetries;
+    }
+  | {
+      readonly kind: "send again";
+      readonly customer: number;
+      /** Which of the last calls. */
+      readonly choice: number;
+      readonly maxRetries: MaxRetries;
+    }
+  | {
+      readonly kind: "partners change";
+      readonly partners: readonly PartnerName[];
+      readonly mood: PartnerMood;
+      readonly forMs: number;
+    }
+  | { readonly kind: "node changes"; readonly mood: NodeMood; readonly forMs: number };
+
+export interface TimedGatewayAction {
+  readonly atMs: number;
+  readonly action: GatewayAction | { readonly kind: "crash"; readonly downMs: number };
+}
+
+const rates = [
+  ["send", 0.4],
+  ["send again", 0.08],
+  ["partners change", 0.08],
+  ["node changes", 0.05],
+] as const;
+const emphases = [0.3, 1, 1, 2];
+/** A crash so shortly after a call that it is often in progress. */
+const crashShare = 0.02;
+const crashAfterMaxMs = 40;
+const tips = [0, minimumTip - 1, minimumTip, 20_000, costlyTip, costlyTip + 1];
+/** The same of those that the gateway accepts. */
+const goodTips = tips.filter((tip) => tip >= minimumTip);
+const choicesMax = 12;
+
+function pick<T>(random: SeededRandom, items: readonly T[]): T {
+  const item = items[random.below(items.length)];
+  if (item === undefined) throw new RangeError("expected a list that is not empty");
+  return item;
+}
+
+function drawTransaction(random: SeededRandom): TransactionChoice {
+  const isGood = random.happens(0.9);
+  return {
+    tip: pick(random, isGood ? goodTips : tips),
+    fails: random.happens(0.1),
+    isForged: random.happens(0.03),
+  };
+}
+
+function drawMaxRetries(random: SeededRandom): MaxRetries {
+  return random.happens(0.3) ? random.below(3) : null;
+}
+
+function drawSend(random: SeededRandom, customer: number): GatewayAction {
+  const method = random.happens(0.7) ? "sendTransaction" : pick(random, sendMethods);
+  const count = method === "sendTransaction" ? 1 : 1 + random.below(3);
+  return {
+    kind: "send",
+    customer,
+    key: random.happens(0.93) ? "own" : pick(random, keyKinds),
+    method,
+    transactions: Array.from({ length: count }, () => drawTransaction(random)),
+    age: random.happens(0.8) ? 0 : random.below(24),
+    maxRetries: method === "sendTransaction" ? drawMaxRetries(random) : null,
+  };
+}
+
+function drawAction(
+  random: SeededRandom,
+  kind: GatewayAction["kind"],
+  customers: number,
+): GatewayAction {
+  const customer = random.below(customers);
+  switch (kind) {
+    case "send":
+      return drawSend(random, customer);
+    case "send again":
+      return {
+        kind,
+        customer,
+        choice: random.below(choicesMax),
+        maxRetries: drawMaxRetries(random),
+      };
+    case "partners change":
+      return {
+        kind,
+        partners: random.happens(0.8) ? [pick(random, partnerNames)] : partnerNames,
+        mood: pick(random, partnerMoods),
+        forMs: 300 + random.below(6_000),
+      };
+    case "node changes":
+      return { kind, mood: pick(random, nodeMoods), forMs: 300 + random.below(5_000) };
+  }
+}
+
+/** In the order of time. */
+export function drawGatewayActions(
+  seed: number,
+  { slots, slotMs, customers }: { slots: number; slotMs: number; customers: number },
+): TimedGatewayAction[] {
+  const random = new SeededRandom(BigInt(seed) + 0x9a7e_0000_0000n);
+  const emphasized = rates.map(([kind, rate]) => [kind, rate * pick(random, emphases)] as const);
+  const crashes = crashShare * pick(random, [0, 1, 2]);
+  const drawn: TimedGatewayAction[] = [];
+  for (let i = 0; i < slots; i++) {
+    for (const [kind, rate] of emphasized) {
+      if (!random.happens(rate)) continue;
+      const atMs = 100 + i * slotMs + random.below(slotMs);
+      drawn.push({ atMs, action: drawAction(random, kind, customers) });
+      if (kind !== "send" || !random.happens(crashes)) continue;
+      const downMs = 50 + random.below(1_500);
+      const crashMs = atMs + random.below(crashAfterMaxMs);
+      drawn.push({ atMs: crashMs, action: { kind: "crash", downMs } });
+    }
+  }
+  return drawn.toSorted((a, b) => a.atMs - b.atMs);
+}

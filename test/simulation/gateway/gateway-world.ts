@@ -1,0 +1,133 @@
+// Everything around the gateway in one run: chain, node, partners, senders and checks.
+
+import { SeededRandom } from "../../../src/core/seeded-random.ts";
+import type { SlotPlan } from "../cluster.ts";
+import type { SimulatedTime } from "../simulated-time.ts";
+import { Chain, type SlotContents } from "./chain.ts";
+import type { GatewayLife } from "./gateway-life.ts";
+import type { GatewayAction } from "./gateway-scenario.ts";
+import type { PartnerListener } from "./memory-network.ts";
+import { SimulatedNode } from "./node.ts";
+import { type PartnerMood, type PartnerName, SimulatedPartner } from "./partners.ts";
+import { Senders } from "./senders.ts";
+import { SubmissionChecks } from "./submission-checks.ts";
+import { Transactions } from "./transactions.ts";
+
+interface GatewayWorldOptions {
+  readonly seed: number;
+  readonly time: SimulatedTime;
+  /** The gateway; null: the service does not run. */
+  readonly gateway: () => GatewayLife | null;
+  /** Writes to the trace. */
+  readonly note: (text: string) => void;
+  /** Runs an action that may throw Violation. */
+  readonly guard: (action: () => void) => void;
+}
+
+export class GatewayWorld {
+  readonly chain = new Chain();
+  readonly node = new SimulatedNode(this.chain);
+  /** Partners by host name. */
+  readonly partners: ReadonlyMap<string, PartnerListener>;
+  readonly #options: GatewayWorldOptions;
+  readonly #partners: Readonly<Record<PartnerName, SimulatedPartner>>;
+  readonly #senders: Senders;
+  readonly #checks: SubmissionChecks;
+
+  constructor(options: GatewayWorldOptions) {
+    const { time, gateway, note, guard } = options;
+    const { chain } = this;
+    const transactions = new Transactions();
+    const nowMs = (): number => time.nowMs;
+    const partnerOf = (name: PartnerName): SimulatedPartner =>
+      new SimulatedPartner({
+        name,
+        time,
+        transactions,
+        passOn: (passed, isBundle) => chain.arrive(passed, isBundle),
+        onCall: (from, signed) => guard(() => this.#checks.received(from, signed)),
+        onFinalRefusal: (from, signature) => this.#checks.refusedForGood(from, signature),
+      });
+    const partners = {
+      staked: partnerOf("staked"),
+      costly: partnerOf("costly"),
+      builder: partnerOf("builder"),
+    };
+    this.#options = options;
+    this.#partners = partners;
+    this.partners = new Map(Object.entries(partners));
+    const checks = new SubmissionChecks({ chain, partners, nowMs });
+    this.#checks = checks;
+    this.#senders = new Senders({
+      chain,
+      transactions,
+      partners,
+      checks,
+      gateway,
+      nowMs,
+      note,
+      guard,
+    });
+  }
+
+  handle(event: GatewayAction): void {
+    switch (event.kind) {
+      case "send":
+        this.#senders.send(event);
+        return;
+      case "send again":
+        this.#senders.sendAgain(event);
+        return;
+      case "partners change":
+        for (const name of event.partners) this.#change(this.#partners[name], event);
+        return;
+      case "node changes":
+        this.node.mood = event.mood;
+        this.#later(event.forMs, () => {
+          if (this.node.mood === event.mood) this.node.mood = "healthy";
+        });
+    }
+  }
+
+  /** The contents of a slot. `number`: of the slot's event. */
+  fill(number: number, plan: SlotPlan): SlotContents {
+    const seed = (BigInt(this.#options.seed) << 24n) + BigInt(number) + (1n << 60n);
+    return this.chain.fill(plan, new SeededRandom(seed));
+  }
+
+  /** Compares what is known, and lets customers ask. Called once in each slot. */
+  check(): void {
+    const gateway = this.#options.gateway();
+    if (!gateway) return;
+    this.#checks.check(this.node.mood, gateway.counts, gateway.routes);
+    this.#senders.ask();
+  }
+
+  get totals(): SubmissionChecks["totals"] {
+    return this.#checks.totals;
+  }
+
+  crashed(): void {
+    this.#checks.crashed();
+    for (const partner of Object.values(this.#partners)) partner.calls = 0;
+  }
+
+  restarted(gateway: GatewayLife): void {
+    this.#senders.restarted(gateway);
+  }
+
+  #change(
+    partner: SimulatedPartner,
+    { mood, forMs }: { readonly mood: PartnerMood; readonly forMs: number },
+  ): void {
+    partner.setMood(mood);
+    this.#later(forMs, () => {
+      if (partner.mood === mood) partner.setMood("accepts");
+    });
+  }
+
+  #later(delayMs: number, action: () => void): void {
+    const { time } = this.#options;
+    time.at(time.nowNs + delayMs * 1e6, action);
+  }
+}

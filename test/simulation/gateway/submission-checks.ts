@@ -1,0 +1,446 @@
+// The checks of the gateway: the answers to callers, the calls to partners, and the counters.
+//
+// They share no code with the gateway. They know what customers signed, what partners received and answered,
+// and what the chain contains. docs/simulation.md lists the invariants.
+
+import type { PipelineSnapshot } from "../../../src/gateway/submission/pipeline.ts";
+import type { RouteSnapshot } from "../../../src/gateway/submission/types.ts";
+import { Violation } from "../relay-checks.ts";
+import { type Chain, lifetimeBlocks } from "./chain.ts";
+import type { NodeMood } from "./node.ts";
+import { costlyTip, type PartnerName, partnerNames, type SimulatedPartner } from "./partners.ts";
+import { minimumTip, type SentTransaction } from "./transactions.ts";
+
+const endKinds = ["landed", "landed_failed", "expired", "superseded", "rejected"] as const;
+type EndKind = (typeof endKinds)[number];
+/** Ends that nothing can change. A transaction that every partner refused may be submitted again. */
+const lastEnds: ReadonlySet<string> = new Set(["landed", "landed_failed", "expired"]);
+/** With a healthy node, an end is known so long after nothing can change it. */
+const endMs = 16_000;
+/** A call that left before a final refusal was known arrives within this time. */
+const refusalMs = 2_500;
+/** A reported end is on the disk after this time, however slow the disk is. */
+const durableMs = 5_000;
+/** A timeline has at most so many events; beyond it, those in the middle are dropped. */
+const eventsMax = 64;
+
+/** An event of a timeline, as a customer sees it. */
+export interface ShownEvent {
+  readonly kind: string;
+  readonly route?: string | undefined;
+  readonly attempt?: number | undefined;
+  readonly slot?: number | null | undefined;
+  readonly reason?: string | undefined;
+}
+
+/** A timeline, as a customer sees it. */
+export interface ShownStatus {
+  readonly signature: string;
+  readonly state: string;
+  readonly events: readonly ShownEvent[];
+}
+
+interface KnownBefore {
+  readonly isAcknowledged: boolean;
+  readonly reported: EndKind | null;
+}
+
+interface Question {
+  readonly customer: number;
+  readonly signature: string;
+  /** An answer may be older than an event that the customer received while it waited. */
+  readonly before: KnownBefore;
+}
+
+/** One transaction of one account. */
+export interface AccountRecord {
+  readonly customer: number;
+  readonly transaction: SentTransaction;
+  isAcknowledged: boolean;
+  /** Calls that submitted it. */
+  calls: number;
+  /** The end that the service reported; null: none, or a crash may have lost it. */
+  reported: EndKind | null;
+  reportedMs: number;
+  /** The same, whatever crashed since; null: it has never reported one. */
+  firstEnd: EndKind | null;
+  /** The service reported an end in this life, and the customer did not submit it again. */
+  isEnded: boolean;
+  /** The time from which on nothing can change its end; null: something can. */
+  overSinceMs: number | null;
+  readonly live: Timeline;
+}
+
+/** The order of the events of one timeline. */
+class Timeline {
+  readonly #stages = new Map<string, "queued" | "sent" | "answered">();
+  readonly #counts = new Map<string, number>();
+  #end: string | null = null;
+
+  /** Adds an event. Returns what is wrong with it; null: nothing. `isWhole`: none is missing before it. */
+  add({ kind, route, attempt }: ShownEvent, isWhole: boolean): string | null {
+    if (kind === "received")
+      this.#end = null; // submitted again
+    else if (this.#end !== null) return `${kind} after ${this.#end}`;
+    if (lastEnds.has(kind) || kind === "rejected") this.#end = kind;
+    if (route === undefined) return null;
+    this.#counts.set(`${kind} ${route}`, this.count(kind, route) + 1);
+    const name = `${route} ${attempt}`;
+    const stage = this.#stages.get(name);
+    if (kind === "queued") {
+      if (stage === "queued") return `attempt ${name} was queued twice`;
+      this.#stages.set(name, "queued");
+      return null;
+    }
+    if (stage === undefined && isWhole) return `${kind} of attempt ${name}, which was not queued`;
+    if (kind === "sent" && stage !== "queued" && isWhole) return `attempt ${name} was sent twice`;
+    if (kind === "acknowledged" && stage !== "sent" && isWhole)
+      return `attempt ${name} was acknowledged before it was sent`;
+    this.#stages.set(name, kind === "sent" ? "sent" : "answered");
+    return null;
+  }
+
+  /** The newest events may be lost, so that attempts have their numbers again. `end`: null: none. */
+  restart(end: string | null): void {
+    this.#stages.clear();
+    this.#end = end;
+  }
+
+  count(kind: string, route: string): number {
+    return this.#counts.get(`${kind} ${route}`) ?? 0;
+  }
+}
+
+interface ChecksOptions {
+  readonly chain: Chain;
+  readonly partners: Readonly<Record<PartnerName, SimulatedPartner>>;
+  readonly nowMs: () => number;
+}
+
+function isPartner(name: string): name is PartnerName {
+  return partnerNames.some((each) => each === name);
+}
+
+export class SubmissionChecks {
+  readonly #options: ChecksOptions;
+  readonly #records = new Map<string, AccountRecord>();
+  readonly #refusedMs = new Map<string, number>();
+  /** Since when the service runs, and the node is healthy. */
+  #quietSinceMs = 0;
+  /** Calls of this life that could be accepted, and those that were. */
+  #calls = { possible: 0, acknowledged: 0 };
+  /**
+   * Signatures by their ends that were reported in this life, and whether none was reported before. An end of
+   * an earlier life is reported to another customer without being counted.
+   */
+  #ended = new Map<string, Map<string, boolean>>();
+
+  constructor(options: ChecksOptions) {
+    this.#options = options;
+  }
+
+  get records(): Iterable<AccountRecord> {
+    return this.#records.values();
+  }
+
+  /** Acknowledged submissions, and those of them that landed. */
+  get totals(): { readonly accepted: number; readonly landed: number } {
+    const accepted = [...this.#records.values()].filter(({ isAcknowledged }) => isAcknowledged);
+    const landed = accepted.filter(({ firstEnd }) => firstEnd === "landed");
+    return { accepted: accepted.length, landed: landed.length };
+  }
+
+  find(customer: number, signature: string): AccountRecord | undefined {
+    return this.#records.get(`${customer} ${signature}`);
+  }
+
+  /** Whether no end of it was reported. */
+  isOpen({ signature }: SentTransaction): boolean {
+    return this.#ownersOf(signature).every(({ firstEnd }) => firstEnd === null);
+  }
+
+  /** A customer submits them with a key that may do so, and nothing is wrong with them. */
+  submitted(customer: number, transactions: readonly SentTransaction[]): AccountRecord[] {
+    this.#calls.possible += transactions.length;
+    return transactions.map((transaction) => {
+      const key = `${customer} ${transaction.signature}`;
+      const known = this.#records.get(key);
+      const record = known ?? {
+        customer,
+        transaction,
+        isAcknowledged: false,
+        calls: 0,
+        reported: null,
+        reportedMs: 0,
+        firstEnd: null,
+        isEnded: false,
+        overSinceMs: null,
+        live: new Timeline(),
+      };
+      record.calls++;
+      this.#records.set(key, record);
+      return record;
+    });
+  }
+
+  /** The gateway accepted a call with these. `isBundle`: they count as one submission. */
+  accepted(records: readonly AccountRecord[], isBundle: boolean): void {
+    const isNew = ({ calls, transaction }: AccountRecord): boolean =>
+      calls === 1 && this.#ownersOf(transaction.signature).length === 1;
+    const fresh = records.filter(isNew).length;
+    this.#calls.acknowledged += isBundle ? Number(fresh === records.length) : fresh;
+    for (const record of records) record.isAcknowledged = true;
+  }
+
+  /** A partner has received a call. null: bytes that no customer signed. */
+  received(name: PartnerName, signed: readonly (SentTransaction | null)[]): void {
+    const invariant = "a partner receives nothing that was not accepted";
+    const tip = signed.reduce((sum, one) => sum + (one?.tip ?? 0), 0);
+    if (tip < minimumTip)
+      throw new Violation("a transaction without the required tip is never accepted", name);
+    if (name === "costly" && tip < costlyTip)
+      throw new Violation(invariant, `${name}: tip ${tip}, its minimum is ${costlyTip}`);
+    for (const one of signed) {
+      if (!one) throw new Violation(invariant, `${name}: bytes that nobody signed`);
+      const owners = this.#ownersOf(one.signature);
+      if (owners.length === 0) throw new Violation(invariant, `${name}: ${one.signature}`);
+      this.#checkRefused(name, one.signature, owners);
+    }
+  }
+
+  /** A partner that refused it for good does not get it again, unless it is submitted again. */
+  #checkRefused(name: PartnerName, signature: string, owners: readonly AccountRecord[]): void {
+    const nowMs = this.#options.nowMs();
+    const sinceMs = nowMs - (this.#refusedMs.get(`${name} ${signature}`) ?? nowMs);
+    const [owner] = owners;
+    if (sinceMs <= refusalMs || owners.length > 1 || (owner?.calls ?? 0) > 1) return;
+    throw new Violation(
+      "a partner that refused for good gets nothing again",
+      `${name}: ${signature} after ${sinceMs} ms`,
+    );
+  }
+
+  #ownersOf(signature: string): AccountRecord[] {
+    return [...this.#records.values()].filter(
+      ({ transaction }) => transaction.signature === signature,
+    );
+  }
+
+  refusedForGood(name: PartnerName, signature: string): void {
+    const key = `${name} ${signature}`;
+    if (!this.#refusedMs.has(key)) this.#refusedMs.set(key, this.#options.nowMs());
+  }
+
+  /** The service sends an event of a transaction to a subscriber. */
+  pushed(customer: number, signature: string, event: ShownEvent): void {
+    const record = this.find(customer, signature);
+    if (!record)
+      throw new Violation("a customer sees its own transactions only", `${customer} ${signature}`);
+    if (event.kind === "received") {
+      record.isEnded = false;
+      // A transaction that every partner refused begins again when it is submitted again.
+      if (record.reported === "rejected") record.reported = null;
+      if (record.firstEnd === "rejected") record.firstEnd = null;
+    }
+    const problem = record.live.add(event, true);
+    if (problem !== null) throw new Violation("a timeline is in order", `${signature}: ${problem}`);
+    this.#checkTrue(record, event, record.live);
+    const end = endKinds.find((kind) => kind === event.kind);
+    if (end) this.#checkEnd(record, end, true);
+  }
+
+  /** The knowledge of the customer before it asks. */
+  known(customer: number, signature: string): KnownBefore {
+    const { isAcknowledged = false, reported = null } = this.find(customer, signature) ?? {};
+    return { isAcknowledged, reported };
+  }
+
+  /** The customer asked. null: the service does not know it. */
+  shown(question: Question, status: ShownStatus | null): void {
+    const { customer, signature, before } = question;
+    const record = this.find(customer, signature);
+    if (!status) {
+      if (!before.isAcknowledged) return;
+      throw new Violation("nothing acknowledged is lost", `${signature} of customer ${customer}`);
+    }
+    if (!record)
+      throw new Violation("a customer sees its own transactions only", `${customer} ${signature}`);
+    const timeline = new Timeline();
+    const isWhole = status.events.length < eventsMax;
+    for (const event of status.events) {
+      const problem = timeline.add(event, isWhole);
+      if (problem !== null)
+        throw new Violation("a timeline is in order", `${signature}: ${problem}`);
+      this.#checkTrue(record, event, timeline);
+    }
+    const end = endKinds.find((kind) => kind === status.state);
+    if (end) this.#checkEnd(record, end, false);
+    else if (before.reported !== null && lastEnds.has(before.reported))
+      throw new Violation(
+        "a submission has one final state",
+        `${signature}: ${before.reported}, then ${status.state}`,
+      );
+  }
+
+  #checkTrue({ transaction }: AccountRecord, event: ShownEvent, timeline: Timeline): void {
+    const problem = this.#problemOf(transaction, event, timeline);
+    if (problem !== null)
+      throw new Violation("a timeline is true", `${transaction.signature}: ${problem}`);
+  }
+
+  #problemOf(
+    { signature }: SentTransaction,
+    { kind, route, slot, reason }: ShownEvent,
+    timeline: Timeline,
+  ): string | null {
+    const { chain, partners } = this.#options;
+    if (route !== undefined) {
+      if (!isPartner(route)) return `unknown partner ${route}`;
+      if (kind !== "sent" && kind !== "acknowledged" && kind !== "refused") return null;
+      const { received, acknowledged, refused } = partners[route].receptionOf(signature);
+      const facts = { sent: received, acknowledged, refused };
+      const count = timeline.count(kind, route);
+      if (count <= facts[kind]) return null;
+      return `${kind} ${count} times at ${route}, in truth ${facts[kind]}`;
+    }
+    const isOfBlock = kind === "seen" || (kind === "withdrawn" && reason === "update_parent");
+    if (!isOfBlock || chain.wasShown(signature, BigInt(slot ?? 0))) return null;
+    return `${kind} in slot ${slot}, which never had it`;
+  }
+
+  #checkEnd(record: AccountRecord, end: EndKind, isPushed: boolean): void {
+    const { transaction, reported, firstEnd } = record;
+    const { signature } = transaction;
+    if (firstEnd !== null && firstEnd !== end && lastEnds.has(firstEnd))
+      throw new Violation(
+        "a submission has one final state",
+        `${signature}: ${firstEnd}, then ${end}`,
+      );
+    const isFirst = this.isOpen(transaction);
+    const problem = reported === end ? null : this.#problemOfEnd(transaction, end);
+    if (problem !== null)
+      throw new Violation("an end is true", `${signature}: ${end}, but ${problem}`);
+    if (reported !== end) record.reportedMs = this.#options.nowMs();
+    record.reported = end;
+    record.firstEnd = end;
+    if (!isPushed) return;
+    if (record.isEnded)
+      throw new Violation("a submission has one final state", `${signature}: ${end} twice`);
+    record.isEnded = true;
+    const ended = this.#ended.get(end) ?? new Map<string, boolean>();
+    this.#ended.set(end, ended);
+    if (!ended.has(signature)) ended.set(signature, isFirst);
+  }
+
+  /** The fact that contradicts the end; null: none. */
+  #problemOfEnd({ signature, blockhash, fails }: SentTransaction, end: EndKind): string | null {
+    const { chain, partners } = this.#options;
+    if (end === "landed" || end === "landed_failed") {
+      if (!chain.find(signature, chain.confirmed)) return "no confirmed block contains it";
+      if (fails !== (end === "landed_failed")) return fails ? "it failed" : "it succeeded";
+      return null;
+    }
+    if (end === "superseded") return "it has no nonce";
+    // Every partner may refuse what an earlier call has landed.
+    const isFirstCall = this.#ownersOf(signature).reduce((sum, { calls }) => sum + calls, 0) <= 1;
+    if ((end === "expired" || isFirstCall) && chain.find(signature, chain.tip))
+      return "a block contains it";
+    if (end === "expired") return chain.isValid(blockhash, chain.tip) ? "it can still land" : null;
+    const all = partnerNames.map((name) => partners[name].receptionOf(signature));
+    return all.every(({ refusedForGood }) => refusedForGood === 0) ? "no partner refused it" : null;
+  }
+
+  /** The service was killed. It reports an end before the end is on the disk. */
+  crashed(): void {
+    const sinceMs = this.#options.nowMs() - durableMs;
+    for (const record of this.#records.values()) {
+      if (record.reportedMs > sinceMs) record.reported = null;
+      record.live.restart(record.reported);
+    }
+  }
+
+  /** The service runs again. */
+  restarted(): void {
+    this.#quietSinceMs = this.#options.nowMs();
+    this.#calls = { possible: 0, acknowledged: 0 };
+    this.#ended = new Map();
+    this.#refusedMs.clear();
+    for (const record of this.#records.values()) record.isEnded = false;
+  }
+
+  /** Called once in each slot while the service runs. */
+  check(node: NodeMood, counts: PipelineSnapshot, routes: readonly RouteSnapshot[]): void {
+    const nowMs = this.#options.nowMs();
+    if (node !== "healthy") this.#quietSinceMs = nowMs;
+    for (const record of this.#records.values()) this.#checkDue(record, nowMs);
+    this.#checkCounts(counts);
+    for (const route of routes) this.#checkRoute(route);
+  }
+
+  #checkDue(record: AccountRecord, nowMs: number): void {
+    const { transaction, reported } = record;
+    const { signature } = transaction;
+    const { chain } = this.#options;
+    const isLanded = chain.find(signature, chain.confirmed) !== undefined;
+    if (isLanded && reported === "expired")
+      throw new Violation("an end is true", `${signature}: expired, but a block contains it`);
+    if (reported !== null || !record.isAcknowledged) return;
+    const isOver = isLanded || this.#isExpired(transaction);
+    record.overSinceMs = isOver ? (record.overSinceMs ?? nowMs) : null;
+    if (record.overSinceMs === null) return;
+    const sinceMs = nowMs - Math.max(record.overSinceMs, this.#quietSinceMs);
+    if (sinceMs > endMs)
+      throw new Violation(
+        "every acknowledged submission reaches a final state",
+        `${signature} (${isLanded ? "landed" : "expired"}) after ${sinceMs} ms`,
+      );
+  }
+
+  #isExpired({ blockhash }: SentTransaction): boolean {
+    const { confirmed } = this.#options.chain;
+    const block = this.#options.chain.blockOf(blockhash);
+    if (!confirmed || !block) return false;
+    return confirmed.height - block.height > lifetimeBlocks;
+  }
+
+  #checkCounts({ open, accepted, ends }: PipelineSnapshot): void {
+    const fail = (text: string): never => {
+      throw new Violation("counters of submissions match", text);
+    };
+    for (const kind of ["landed", "landed_failed", "expired"] as const) {
+      const ended = [...(this.#ended.get(kind)?.values() ?? [])];
+      const least = ended.filter((isFirst) => isFirst).length;
+      if (ends[kind] < BigInt(least) || ends[kind] > BigInt(ended.length))
+        fail(`${least} to ${ended.length} ended as ${kind}, ${ends[kind]} were counted`);
+    }
+    const { possible, acknowledged } = this.#calls;
+    if (accepted > BigInt(possible) || accepted < BigInt(acknowledged))
+      fail(`${acknowledged} to ${possible} were accepted, ${accepted} were counted`);
+    const all = [...this.#records.values()];
+    const openLeast = all.filter(
+      ({ firstEnd, isAcknowledged }) => firstEnd === null && isAcknowledged,
+    );
+    const openMost = all.filter(({ isEnded }) => !isEnded);
+    const [least, most] = [signaturesOf(openLeast), signaturesOf(openMost)];
+    if (open < least || open > most) fail(`${least} to ${most} are open, ${open} were counted`);
+  }
+
+  #checkRoute(route: RouteSnapshot): void {
+    const { name, offered, turnedAway, acknowledged, refused, failed, dropped, sent } = route;
+    if (!isPartner(name)) throw new Violation("counters of routes match", `unknown ${name}`);
+    const { calls } = this.#options.partners[name];
+    if (sent !== BigInt(calls))
+      throw new Violation(
+        "counters of routes match",
+        `${name}: ${calls} calls arrived, ${sent} were counted as sent`,
+      );
+    const ended = turnedAway + acknowledged + refused + failed + dropped;
+    const counted = ended + BigInt(route.queued + route.inFlight);
+    if (offered !== counted)
+      throw new Violation("counters of routes match", `${name}: ${offered} offered, ${counted}`);
+  }
+}
+
+function signaturesOf(records: readonly AccountRecord[]): number {
+  return new Set(records.map(({ transaction }) => transaction.signature)).size;
+}
