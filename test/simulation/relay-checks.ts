@@ -14,6 +14,8 @@ export interface Entitlement {
   readonly may: number;
   /** The widest tier that it has for certain; -1: nothing has to leave to it. */
   readonly must: number;
+  /** When the last tip of its customer was counted: its tier may have changed between `must` and `may`. */
+  readonly tipMs?: number;
 }
 
 export interface CheckedArrival {
@@ -177,9 +179,9 @@ export class RelayChecks {
   /** Returns whether any has changed. */
   #noteEntitlements({ entitlements, nowMs }: StepFacts): boolean {
     let hasChanged = false;
-    const note = (address: string, { may, must }: Entitlement): void => {
+    const note = (address: string, { may, must, tipMs = 0 }: Entitlement): void => {
       const before = this.#changes.get(address);
-      if (before?.may === may && before.must === must) return;
+      if (before?.may === may && before.must === must && tipMs <= before.sinceMs) return;
       this.#changes.set(address, { may, must, sinceMs: nowMs });
       hasChanged = true;
     };
