@@ -64,6 +64,8 @@ class Customer {
   readonly name: string;
   readonly wallet: Wallet;
   tips: Tip[] = [];
+  /** When the last of them was counted; simulated time. */
+  tipMs = 0;
   readonly destinations = new Map<string, Destination>();
 
   constructor({ id, name }: { readonly id: string; readonly name: string }) {
@@ -261,6 +263,7 @@ export class Customers {
         all.set(addressKey(destination.address), {
           may: isPossible ? tier.may : -1,
           must: isActive && !destination.isRemoving ? tier.must : -1,
+          tipMs: customer.tipMs,
         });
       }
     }
@@ -293,8 +296,8 @@ export class Customers {
     if (!result || this.#life() !== life) return;
     this.#note(`${customer.name} tip ${tip.order}: ${JSON.stringify(result)}`);
     this.#guard(() => {
-      if (!this.#settle(tip, result, asked))
-        customer.tips = customer.tips.filter((each) => each !== tip);
+      if (this.#settle(tip, result, asked)) customer.tipMs = this.#wall.time.nowMs;
+      else customer.tips = customer.tips.filter((each) => each !== tip);
     });
   }
 

@@ -12,5 +12,6 @@ export const regressionSeeds: readonly RegressionSeed[] = [
   { seed: 11, slots: 115, found: "checks: a forged signature while its destination fails" },
   { seed: 109, slots: 115, found: "checks: a refused replay while its destination fails" },
   { seed: 113, slots: 100, found: "checks: the clock is set forward twice within 3 s" },
+  { seed: 205, slots: 140, found: "checks: a tip is counted after the clock was set forward" },
   { seed: 2359067439, slots: 40, found: "checks: a reload while the service starts" },
 ];

@@ -14,6 +14,8 @@ export interface Entitlement {
   readonly may: number;
   /** The widest tier that it has for certain; -1: nothing has to leave to it. */
   readonly must: number;
+  /** When the last tip of its customer was counted: its tier may have changed between `must` and `may`. */
+  readonly tipMs?: number;
 }
 
 export interface CheckedArrival {
@@ -177,13 +179,11 @@ export class RelayChecks {
   /** Returns whether any has changed. */
   #noteEntitlements({ entitlements, nowMs }: StepFacts): boolean {
     let hasChanged = false;
-    const note = (address: string, { may, must }: Entitlement): void => {
+    const note = (address: string, { may, must, tipMs = 0 }: Entitlement): void => {
       const before = this.#changes.get(address);
-      const isSame = before?.may === may && before.must === must;
-      if (isSame && may === must) return;
-      // Between two tiers, the service may change from one to the other at any time.
+      if (before?.may === may && before.must === must && tipMs <= before.sinceMs) return;
       this.#changes.set(address, { may, must, sinceMs: nowMs });
-      hasChanged ||= !isSame;
+      hasChanged = true;
     };
     for (const [address, entitlement] of entitlements) note(address, entitlement);
     for (const address of this.#changes.keys())
@@ -222,7 +222,7 @@ export class RelayChecks {
           `${this.#cluster.describe(packet)} left to ${hexOf(to)}`,
         );
       const { name } = shred;
-      const may = entitlements.get(to)?.may ?? -1;
+      const { may, must } = entitlements.get(to) ?? { may: -1, must: -1 };
       if (may < 0)
         throw new Violation("nothing leaves without entitlement", `${name} left to ${hexOf(to)}`);
       const known = this.#shreds.get(name);
@@ -233,7 +233,9 @@ export class RelayChecks {
         );
       const served = this.#servedOf(to);
       const changedMs = this.#changes.get(to)?.sinceMs ?? nowMs;
-      if (served.has(name) && known.firstMs > changedMs)
+      // Between two tiers, the service may change from one to the other at any time.
+      const isCertain = may === must && known.firstMs > changedMs;
+      if (served.has(name) && isCertain)
         throw new Violation("no destination gets a shred twice", `${name} to ${hexOf(to)}`);
       served.add(name);
       const now = sentNow.get(to) ?? new Set<string>();
