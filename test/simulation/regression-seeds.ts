@@ -10,6 +10,7 @@ export interface RegressionSeed {
 
 export const regressionSeeds: readonly RegressionSeed[] = [
   { seed: 11, slots: 115, found: "checks: a forged signature while its destination fails" },
+  { seed: 70, slots: 55, found: "a restart ended the challenges of a new destination" },
   { seed: 109, slots: 115, found: "checks: a refused replay while its destination fails" },
   { seed: 113, slots: 100, found: "checks: the clock is set forward twice within 3 s" },
   { seed: 205, slots: 140, found: "checks: a tip is counted after the clock was set forward" },

@@ -38,6 +38,7 @@ import {
   askedOffsetsMs,
   doubtMs,
   doubtOffsetsMs,
+  needsRound,
   ownOffsetsMs,
   parseToken,
   proofRefused,
@@ -263,8 +264,7 @@ export class AccountDestinations implements Destinations {
       throw new ShredwayError("destination_refused", message);
     }
     if (entry.destination.pauseReason === "operator") {
-      const message = "the operator has paused this destination";
-      throw new ShredwayError("destination_refused", message);
+      throw new ShredwayError("destination_refused", "the operator has paused this destination");
     }
     const leavesMs = this.#openRound(entry)?.nextSendMs ?? null;
     if (leavesMs === null) {
@@ -441,7 +441,7 @@ export class AccountDestinations implements Destinations {
   #meet(entry: Entry, origin: "start" | "here" | "foreign"): void {
     this.#evaluate(entry);
     const { destination } = entry;
-    const asks = destination.state === "unproved" && this.#isOurs(entry) && origin === "foreign";
+    const asks = needsRound(destination, origin, this.#nowMs()) && this.#isOurs(entry);
     const isAsked = asks && this.#limits.take(destination, this.#monotonicMs()) === 0;
     if (isAsked || origin === "here") this.#begin(entry, askedOffsetsMs);
     else this.#visit(entry);

@@ -132,6 +132,22 @@ export function remindersOf(destination: AccountDestination): readonly number[] 
   return [];
 }
 
+/** A restart within this time after a destination was added may have ended its round, or lost its proof. */
+const resumedMs = 60_000;
+
+/**
+ * Whether a round begins although no call here requests one. `origin`: how this process learns of the
+ * destination: from the store at its start, from a call, or from another node.
+ */
+export function needsRound(
+  { state, createdMs }: AccountDestination,
+  origin: "start" | "here" | "foreign",
+  nowMs: number,
+): boolean {
+  if (state !== "unproved") return false;
+  return origin === "foreign" || (origin === "start" && nowMs - createdMs < resumedMs);
+}
+
 const errorsMs = 10_000;
 const errorGapMs = 5_000;
 

@@ -94,6 +94,23 @@ describe("renewal", () => {
     expect(harness.store.rows.get(id)?.pauseReason).toBe("proof_expired");
   });
 
+  it("begins again after a restart within a minute, because its round is lost", async () => {
+    const harness = await Harness.open();
+    const { id } = await harness.destinations.add(one, "here", endpoint);
+    harness.destinations.close();
+    await harness.clock.advance(5 * second);
+    await harness.start();
+    expect(harness.sent.length).toBe(2);
+    await harness.clock.advance(10 * second);
+    expect(harness.sent.length).toBe(4);
+    harness.destinations.close();
+    await harness.clock.advance(45 * second);
+    await harness.start();
+    await harness.clock.advance(minute);
+    expect(harness.sent.length).toBe(4);
+    expect(harness.state(id)?.state).toBe("unproved");
+  });
+
   it("continues after a restart, where missed steps happen once", async () => {
     const harness = await Harness.open();
     const { id } = await harness.proved();
