@@ -300,7 +300,7 @@ function report(rounds: readonly Round[], flood: LoadResult): Section {
       `Signatures by a bare loop on ${checkThreads} threads: ${number(median("checks per second"))}/s.`,
       `Overload, ten times the rate above for ${number(flood.seconds)} s: ${flood.answered} answers, ` +
         `${flood.accepted} accepted, ${flood.limited} with 429, ${flood.refused} refused otherwise, ` +
-        `${flood.broken} connections lost; ${flood.arrived} arrived at the partner, p99 ${number(flood.routeP99Ns / 1e3)} µs ` +
+        `${flood.broken} connections lost. ${flood.arrived} arrived at the partner, p99 ${number(flood.routeP99Ns / 1e3)} µs ` +
         "after the request was due.",
     ],
     tables: [
