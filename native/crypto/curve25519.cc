@@ -137,8 +137,8 @@ std::array<int8_t, 64> signed_digits(const Scalar& scalar) {
   return digits;  // the last carry is 0: scalars are below 2^253
 }
 
-// x^2 = (y^2 - 1) / (d y^2 + 1) =: u / v. If it is a square, u v^3 (u v^7)^((p - 5) / 8) is a root
-// of it or of its negative (RFC 8032, 5.1.3).
+// x^2 = (y^2 - 1) / (d y^2 + 1) =: u / v. If u / v is a square, u v^3 (u v^7)^((p - 5) / 8) is a
+// root: its square is u / v or -u / v (RFC 8032, 5.1.3).
 std::optional<Point> decode_point(const uint8_t* bytes) {
   const Field y = field_of(bytes);
   const Field yy = square(y);

@@ -1,7 +1,7 @@
 // Numbers modulo p = 2^255 - 19, the coordinates of Ed25519 points (RFC 8032, 5.1).
 //
-// Five limbs of 51 bits: the number is the sum of limb[i] * 2^(51 i). A limb may exceed 51 bits, so
-// that sums need no carry. Each function states the bounds of its arguments:
+// Five limbs of 51 bits: the number is the sum of limb[i] * 2^(51 i). Sums need no carry, because a
+// limb may exceed 51 bits. Comments name the bounds of arguments and results:
 //   reduced  limbs below 2^51 + 2^13: every product, and every decoded number
 //   wide     limbs below 2^54: everything else
 // Variable time is fine: all numbers are public.

@@ -34,8 +34,8 @@ class PreparedKey {
 // A few prepared keys.
 class PreparedKeys {
  public:
-  // Adds a key, if it is not present: from `others` if they have it, otherwise prepared now. A key
-  // that cannot be prepared is ignored.
+  // Adds a key, if it is not present: from `others` if they have it, otherwise prepared now.
+  // Ignores a key under which no signature is valid.
   void add(const PublicKey& key, const PreparedKeys& others);
   // nullptr if the key is not among them.
   const PreparedKey* find(const PublicKey& key) const;

@@ -32,7 +32,7 @@ export const fileReader: FileReader = {
 };
 
 const cpuFolder = "/sys/devices/system/cpu";
-const cardFolder = "/sys/class/net";
+const nicFolder = "/sys/class/net";
 const groupFolder = "/sys/fs/cgroup";
 /** Reading a status takes about 20 µs, so this many delay a start by less than half a second. */
 const threadsReadMax = 20_000;
@@ -43,7 +43,7 @@ export function readWorkerCpuFacts(reader: FileReader, ownPid: number): WorkerCp
     allowed,
     isolated: cpusIn(reader.readText(`${cpuFolder}/isolated`)),
     siblings: readSiblings(reader, allowed),
-    nearCard: readNearCard(reader),
+    nearNic: readNearNic(reader),
     pinned: readPinnedThreads(reader, ownPid),
     hasQuota: hasQuota(reader),
   };
@@ -66,13 +66,13 @@ function readSiblings(reader: FileReader, cpus: readonly number[]): number[][] {
   return [...new Set(lists)].map(expandCpuList).filter((core) => core.length > 1);
 }
 
-/** CPUs of the memory node to which every network card that is up is attached; empty: none, or several. */
-function readNearCard(reader: FileReader): number[] {
+/** CPUs of the memory node to which every NIC that is up is attached; empty: none, or several. */
+function readNearNic(reader: FileReader): number[] {
   const nodes = new Set(
     reader
-      .list(cardFolder)
-      .filter((name) => reader.readText(`${cardFolder}/${name}/operstate`)?.trim() === "up")
-      .map((name) => reader.readText(`${cardFolder}/${name}/device/numa_node`)?.trim())
+      .list(nicFolder)
+      .filter((name) => reader.readText(`${nicFolder}/${name}/operstate`)?.trim() === "up")
+      .map((name) => reader.readText(`${nicFolder}/${name}/device/numa_node`)?.trim())
       .filter((node) => node !== undefined && node !== "-1"),
   );
   const [node] = nodes;

@@ -19,8 +19,8 @@ export interface WorkerCpuFacts {
   readonly isolated: readonly number[];
   /** For each core with several CPUs: all of them. A CPU that no list contains has a core of its own. */
   readonly siblings: readonly (readonly number[])[];
-  /** CPUs of the network card's memory node; empty: unknown, or several cards differ. */
-  readonly nearCard: readonly number[];
+  /** CPUs of the NIC's memory node; empty: unknown, or several NICs differ. */
+  readonly nearNic: readonly number[];
   readonly pinned: readonly PinnedThread[];
   /** The control group limits the CPU time of this process (cpu.max). */
   readonly hasQuota: boolean;
@@ -113,7 +113,7 @@ interface FreeCore {
 
 /**
  * Cores on which no thread of another program is pinned, in the order in which workers get them: the core
- * of CPU 0 last, those of the network card's node first, then by number. Low numbers are the fast cores
+ * of CPU 0 last, those of the NIC's node first, then by number. Low numbers are the fast cores
  * of processors with cores of two kinds.
  */
 function freeCores(facts: WorkerCpuFacts): FreeCore[] {
@@ -124,7 +124,7 @@ function freeCores(facts: WorkerCpuFacts): FreeCore[] {
     const all = siblingsOf(cpu, facts);
     const key = Math.min(...all);
     if (taken.has(cpu) || (cores.has(key) && cores.get(key)?.cpu !== 0)) continue;
-    const isNear = facts.nearCard.includes(cpu);
+    const isNear = facts.nearNic.includes(cpu);
     cores.set(key, { cpu, hasCpu0: all.includes(0), isNear });
   }
   return [...cores.values()].toSorted(

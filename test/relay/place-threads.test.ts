@@ -6,7 +6,7 @@ const eightCpus = {
   allowed: [0, 1, 2, 3, 4, 5, 6, 7],
   isolated: [],
   siblings: [],
-  nearCard: [],
+  nearNic: [],
   pinned: [],
   hasQuota: false,
 };

@@ -40,7 +40,7 @@ describe("readWorkerCpuFacts", () => {
       allowed: [],
       isolated: [],
       siblings: [],
-      nearCard: [],
+      nearNic: [],
       pinned: [],
       hasQuota: false,
     });
@@ -71,7 +71,7 @@ describe("readWorkerCpuFacts", () => {
     [{ ...card("eth0", "-1") }, []],
     [{ "/sys/class/net/lo/operstate": "up\n" }, []],
   ])("knows the CPUs of the card's node if there is one (%#)", (cards, cpus) => {
-    expect(factsOf({ ...nodes, ...cards }).nearCard).toEqual(cpus);
+    expect(factsOf({ ...nodes, ...cards }).nearNic).toEqual(cpus);
   });
 
   it.each([

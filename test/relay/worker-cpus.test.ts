@@ -11,7 +11,7 @@ const machine = (allowed: string, change: Partial<WorkerCpuFacts> = {}): WorkerC
   allowed: expandCpuList(allowed),
   isolated: [],
   siblings: [],
-  nearCard: [],
+  nearNic: [],
   pinned: [],
   hasQuota: false,
   ...change,
@@ -46,8 +46,8 @@ const placed: readonly (readonly [string, number, WorkerCpuFacts, string])[] = [
     "2 | 0-1,3-5,7",
   ],
   ["isolated CPUs", 1, machine("0-5", { isolated: [1, 2] }), "3 | 0,4-5"],
-  ["the node of the card", 2, machine("0-7", { nearCard: [0, 4, 5, 6, 7] }), "4,5 | 0-3,6-7"],
-  ["more workers than the node has", 2, machine("0-5", { nearCard: [0, 5] }), "5,1 | 0,2-4"],
+  ["the node of the card", 2, machine("0-7", { nearNic: [0, 4, 5, 6, 7] }), "4,5 | 0-3,6-7"],
+  ["more workers than the node has", 2, machine("0-5", { nearNic: [0, 5] }), "5,1 | 0,2-4"],
 ];
 
 const refused: readonly (readonly [string, number, WorkerCpuFacts, RegExp])[] = [
@@ -97,7 +97,7 @@ describe("chooseWorkerCpus without relay.cpus", () => {
       allowed: cpus,
       isolated: cpus,
       siblings: fc.constantFrom([], pairs(8), [expandCpuList("0-7"), expandCpuList("8-15")]),
-      nearCard: cpus,
+      nearNic: cpus,
       pinned: cpus.map((list) => pinned(...list.slice(0, 4))),
       hasQuota: fc.boolean(),
     });

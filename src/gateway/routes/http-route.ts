@@ -20,6 +20,7 @@ import { RouteCounter } from "./route-counts.ts";
 interface HttpRouteDependencies {
   readonly clock: Clock;
   readonly log?: Logger | undefined;
+  /** Absent: the fast path does not use the route. */
   readonly fastPath?: FastRoutes | undefined;
   /** Default: the kernel's. */
   readonly network?: PartnerNetwork | undefined;
@@ -34,22 +35,6 @@ export interface FastRoutes {
 export type EndpointPlan =
   | { readonly all: PartnerEndpointOptions }
   | { readonly byLeader: ReadonlyMap<string, PartnerEndpointOptions> };
-
-/**
- * Whether the fast path can write the route's requests: those of sendTransaction, to one partner without TLS,
- * at any time.
- */
-function isForFastPath(
-  { kind, modes }: RouteCapabilities,
-  { url, dialect }: PartnerEndpointOptions,
-): boolean {
-  return (
-    kind !== "alt-partner" &&
-    modes.includes("transaction") &&
-    url.protocol === "http:" &&
-    dialect.plainPath !== undefined
-  );
-}
 
 export class HttpRoute implements Route {
   readonly capabilities: RouteCapabilities;
@@ -67,8 +52,7 @@ export class HttpRoute implements Route {
   ) {
     this.capabilities = capabilities;
     this.#counter = new RouteCounter(clock, log);
-    const isForAll = "all" in plan && isForFastPath(capabilities, plan.all);
-    this.#loans = (isForAll && fastPath?.openRoute()) || null;
+    this.#loans = fastPath?.openRoute() ?? null;
     const open = (options: PartnerEndpointOptions): PartnerEndpoint =>
       new PartnerEndpoint(options, {
         clock,

@@ -4,6 +4,7 @@
 
 import type { Clock } from "../../core/clock.ts";
 import type { RouteConfig } from "../../core/configuration/configuration.ts";
+import { isOnFastPath } from "../../core/configuration/fast-path.ts";
 import { routeHeadersProblem } from "../../core/configuration/route-headers.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
@@ -108,5 +109,10 @@ export function openRoute(
           ),
         }
       : { all: endpointTo(url) };
-  return new HttpRoute(capabilitiesOf(config), plan, { clock, log, fastPath, network });
+  return new HttpRoute(capabilitiesOf(config), plan, {
+    clock,
+    log,
+    fastPath: isOnFastPath(config) ? fastPath : undefined,
+    network,
+  });
 }

@@ -11,13 +11,12 @@
 // A request is written at once, head and body together. It counts as sent when the kernel accepted its
 // last byte; if the kernel's buffer was full, the callback of an empty write reports it.
 
-import type { Socket } from "node:net";
 import type { Clock } from "../../core/clock.ts";
 import { codeOf, messageOf } from "../../core/errors.ts";
 import { descriptorOf } from "../../core/socket-descriptor.ts";
 import type { RouteLoans } from "../fast-path/route-loans.ts";
 import type { HttpAnswer } from "./dialect.ts";
-import type { PartnerNetwork } from "./partner-network.ts";
+import type { PartnerNetwork, PartnerSocket } from "./partner-network.ts";
 import { type Response, type ResponseProblem, ResponseReader } from "./response-reader.ts";
 
 /** Partners close idle connections after 5 to 60 s. */
@@ -90,7 +89,7 @@ export class PartnerConnection {
   readonly #origin: URL;
   readonly #clock: Pick<Clock, "monotonicNs">;
   readonly #network: Pick<PartnerNetwork, "connect">;
-  #socket: Socket | undefined;
+  #socket: PartnerSocket | undefined;
   #isConnected = false;
   /** TLS session for the next connection. */
   #session: Buffer | undefined;
@@ -185,7 +184,7 @@ export class PartnerConnection {
   }
 
   /** Socket of the present connection, even while it is connecting. */
-  get socket(): Socket | undefined {
+  get socket(): PartnerSocket | undefined {
     return this.#socket;
   }
 
@@ -227,7 +226,7 @@ export class PartnerConnection {
     loan?.loans.release(loan.number);
   }
 
-  #connect(): Socket {
+  #connect(): PartnerSocket {
     const isTls = this.#origin.protocol === "https:";
     const socket = this.#network.connect(this.#origin, this.#session);
     socket.setNoDelay(true).setKeepAlive(true);
@@ -263,7 +262,7 @@ export class PartnerConnection {
     return bytes;
   }
 
-  #received(socket: Socket, piece: Buffer): void {
+  #received(socket: PartnerSocket, piece: Buffer): void {
     if (socket !== this.#socket) return;
     const running = this.#running;
     if (running) this.#read(running, piece);
@@ -292,7 +291,7 @@ export class PartnerConnection {
     listener.answered({ status, body }, retryAfter);
   }
 
-  #lost(socket: Socket, error: Error): void {
+  #lost(socket: PartnerSocket, error: Error): void {
     if (socket !== this.#socket) return;
     const wasConnected = this.#isConnected;
     const running = this.#running;

@@ -4,6 +4,7 @@
 // whole system (docs/simulation.md), which has one in memory.
 
 import { connect as connectTcp, isIP, Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { buildConnector } from "undici";
 
@@ -12,12 +13,18 @@ interface ConnectAttempt {
   cancel(): void;
 }
 
+/** The part of a socket of node:net that connections to partners use. */
+export interface PartnerSocket extends Duplex {
+  setNoDelay(noDelay?: boolean): this;
+  setKeepAlive(enable?: boolean): this;
+}
+
 export interface PartnerNetwork {
   /**
    * Begins to connect. The socket emits "connect", or "secureConnect" for https. `session`: the TLS session of
    * an earlier connection.
    */
-  connect(origin: URL, session: Buffer | undefined): Socket;
+  connect(origin: URL, session: Buffer | undefined): PartnerSocket;
   /** Connects and closes the connection again. Calls `done` once, with null if the partner accepted it. */
   probe(url: URL, timeoutMs: number, done: (error: Error | null) => void): ConnectAttempt;
 }

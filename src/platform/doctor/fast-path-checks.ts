@@ -3,14 +3,9 @@
 // Called by src/tools/commands/doctor.ts with a configuration. docs/fast-path.md has all conditions; this
 // check covers those that a configuration decides.
 
-import type { Config, RouteConfig } from "../../core/configuration/configuration.ts";
+import type { Config } from "../../core/configuration/configuration.ts";
+import { isOnFastPath } from "../../core/configuration/fast-path.ts";
 import { about, type Finding, type Found, withMeasure } from "./finding.ts";
-
-/** Whether the fast path may use the route, whose partner then gets sendTransaction without TLS at any time. */
-export function isOnFastPath({ kind, transactions, url }: RouteConfig): boolean {
-  const sendsByHttp = kind === "swqos" || kind === "block-builder" || kind === "scheduler";
-  return sendsByHttp && transactions && url !== undefined && new URL(url).protocol === "http:";
-}
 
 type CheckedConfig = Pick<Config, "http" | "gateway" | "routes">;
 

@@ -34,7 +34,7 @@ const healthyFacts: SystemFacts = {
     allowed: [0, 1, 2, 3, 4, 5, 6, 7],
     isolated: [],
     siblings: [],
-    nearCard: [],
+    nearNic: [],
     pinned: [],
     hasQuota: false,
   },

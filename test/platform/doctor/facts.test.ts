@@ -39,7 +39,7 @@ describe("readFacts", () => {
         allowed: [],
         isolated: [],
         siblings: [],
-        nearCard: [],
+        nearNic: [],
         pinned: [],
         hasQuota: false,
       },

@@ -1,10 +1,9 @@
-// Connections to partners in memory: the gateway's side is a Socket as in net, the partner's side a few
+// Connections to partners in memory: the gateway's side is a PartnerSocket, the partner's side a few
 // callbacks. One network belongs to one life of the service.
 
-import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import type { Clock } from "../../../src/core/clock.ts";
-import type { PartnerNetwork } from "../../../src/gateway/routes/partner-network.ts";
+import type { PartnerNetwork, PartnerSocket } from "../../../src/gateway/routes/partner-network.ts";
 
 /** One way, between the gateway and a partner. */
 const oneWayMs = 2;
@@ -34,7 +33,7 @@ function errorOf(code: string): Error {
   return Object.assign(new Error(`simulated ${code}`), { code });
 }
 
-class MemorySocket extends Duplex implements PeerConnection {
+class MemorySocket extends Duplex implements PartnerSocket, PeerConnection {
   #peer: PartnerPeer | null = null;
   #waiting: (() => void)[] = [];
   #isConnecting = true;
@@ -103,15 +102,14 @@ export class MemoryNetwork implements PartnerNetwork {
     this.#listeners = listeners;
   }
 
-  connect({ hostname }: URL): Socket {
+  connect({ hostname }: URL): PartnerSocket {
     const socket = new MemorySocket();
     this.#sockets.add(socket);
     socket.once("close", () => this.#sockets.delete(socket));
     this.#clock.after(2 * oneWayMs, () =>
       socket.connected((connection) => this.#listeners.get(hostname)?.accept(connection) ?? null),
     );
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- connections use these members only
-    return socket as unknown as Socket;
+    return socket;
   }
 
   probe(
