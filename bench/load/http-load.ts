@@ -31,6 +31,9 @@ export interface LoadResult {
   readonly p99Ns: number;
   readonly routeP50Ns: number;
   readonly routeP99Ns: number;
+  /** From the moment when a connection was free for the request. */
+  readonly writtenToRouteP50Ns: number;
+  readonly writtenToRouteP99Ns: number;
 }
 
 const answerMs = 120_000;
@@ -116,6 +119,8 @@ export class HttpLoad {
       p99Ns: numberOf(line, "p99_ns"),
       routeP50Ns: numberOf(line, "route_p50_ns"),
       routeP99Ns: numberOf(line, "route_p99_ns"),
+      writtenToRouteP50Ns: numberOf(line, "written_to_route_p50_ns"),
+      writtenToRouteP99Ns: numberOf(line, "written_to_route_p99_ns"),
     };
   }
 

@@ -59,6 +59,7 @@ class Load {
 Load::Load(const LoadPlan& plan, const std::vector<std::string>& requests)
     : plan_(plan), requests_(requests), callers_(plan.connections) {
   result_.begun_ns.resize(requests.size());
+  result_.written_ns.resize(requests.size());
   result_.latencies_ns.reserve(requests.size());
   epoll_ = epoll_create1(EPOLL_CLOEXEC);
   connect_all();
@@ -95,6 +96,7 @@ void Load::begin(Caller& caller, uint64_t begun_ns) {
   caller.request = &requests_[next_];
   caller.begun_ns = begun_ns;
   caller.sent = 0;
+  result_.written_ns[next_] = monotonic_ns();
   result_.begun_ns[next_++] = begun_ns;
   under_way_++;
   send_rest(caller);

@@ -1,7 +1,8 @@
 // HTTP load generator: many keep-alive connections, as fast as responses arrive or at a rate.
 //
 // One thread, epoll. With a rate, a request's time begins when it was due, not when a connection
-// was free for it, so that a stalling server cannot hide its delay.
+// was free for it, so that a stalling server cannot hide its delay. The time when it was written is
+// kept as well.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,7 @@ struct LoadResult {
   uint64_t elapsed_ns = 0;
   std::vector<uint64_t> latencies_ns;  // of every response
   std::vector<uint64_t> begun_ns;      // by request, monotonic; 0: never sent
+  std::vector<uint64_t> written_ns;    // by request, just before its first byte is written
 };
 
 // Sends `requests` in order, each once; ends early if there are no more.

@@ -161,12 +161,15 @@ void HttpScenario::load(std::istringstream& words) {
   const uint64_t cpu_ns = process_cpu_ns(process) - cpu_before_ns;
   const auto arrivals = last_arrivals(0);
   std::vector<uint64_t> to_route_ns;
+  std::vector<uint64_t> written_to_route_ns;
   size_t sent = 0;
   begun_.clear();
   for (size_t i = 0; i < texts_.size() && result.begun_ns[i] > 0; i++, sent++) {
     begun_.emplace_back(texts_[i].substr(0, kTransactionNameLength), result.begun_ns[i]);
     const auto found = arrivals.find(begun_.back().first);
-    if (found != arrivals.end()) to_route_ns.push_back(found->second - result.begun_ns[i]);
+    if (found == arrivals.end()) continue;
+    to_route_ns.push_back(found->second - result.begun_ns[i]);
+    written_to_route_ns.push_back(found->second - result.written_ns[i]);
   }
   texts_.erase(texts_.begin(), texts_.begin() + static_cast<long>(sent));
   ReportLine line("load");
@@ -177,7 +180,9 @@ void HttpScenario::load(std::istringstream& words) {
   line.count("p50_ns", percentile(result.latencies_ns, 0.5));
   line.count("p99_ns", percentile(result.latencies_ns, 0.99));
   line.count("route_p50_ns", percentile(to_route_ns, 0.5));
-  line.count("route_p99_ns", percentile(to_route_ns, 0.99)).print();
+  line.count("route_p99_ns", percentile(to_route_ns, 0.99));
+  line.count("written_to_route_p50_ns", percentile(written_to_route_ns, 0.5));
+  line.count("written_to_route_p99_ns", percentile(written_to_route_ns, 0.99)).print();
 }
 
 std::unordered_map<std::string, uint64_t> HttpScenario::last_arrivals(size_t expected) {

@@ -168,9 +168,10 @@ async function measureRounds(options: RoundOptions, count: number): Promise<Roun
 
 /** Ten times the capacity of the gateway, requested on many connections. */
 async function overload(
-  { load, servers, seconds }: RoundOptions,
+  { load, servers, seconds: roundSeconds }: RoundOptions,
   perSecond: number,
 ): Promise<LoadResult> {
+  const seconds = 2 * roundSeconds;
   const ratePerSecond = 10 * perSecond;
   await load.make(Math.min(150_000, Math.ceil(ratePerSecond * seconds)), tipBytes, paddingBytes);
   const plan = {
@@ -227,8 +228,8 @@ function overloadFindings(rounds: readonly Round[], flood: LoadResult): Finding[
       unit: "transactions",
     }),
     finding(
-      "overload: from the request to the first byte on a route, p99 ÷ the p99 at 500/s",
-      each(rounds, ({ calm: { gateway } }) => flood.routeP99Ns / gateway.routeP99Ns),
+      "overload: from the written request to the first byte on a route, p99 ÷ the p99 at 500/s",
+      each(rounds, ({ calm: { gateway } }) => flood.writtenToRouteP99Ns / gateway.routeP99Ns),
       { target: 3, unit: "×", isRatio: true },
     ),
   ];
@@ -300,8 +301,9 @@ function report(rounds: readonly Round[], flood: LoadResult): Section {
       `Signatures by a bare loop on ${checkThreads} threads: ${number(median("checks per second"))}/s.`,
       `Overload, ten times the rate above for ${number(flood.seconds)} s: ${flood.answered} answers, ` +
         `${flood.accepted} accepted, ${flood.limited} with 429, ${flood.refused} refused otherwise, ` +
-        `${flood.broken} connections lost. ${flood.arrived} arrived at the partner, p99 ${number(flood.routeP99Ns / 1e3)} µs ` +
-        "after the request was due.",
+        `${flood.broken} connections lost. ${flood.arrived} arrived at the partner, ` +
+        `p50 ${number(flood.writtenToRouteP50Ns / 1e3)} µs and p99 ${number(flood.writtenToRouteP99Ns / 1e3)} µs after ` +
+        `the request was written, p99 ${number(flood.routeP99Ns / 1e3)} µs after it was due: callers wait for a free connection.`,
     ],
     tables: [
       {

@@ -93,7 +93,7 @@ interface GatewayServiceDependencies {
   /** null: no other node uses the database. */
   readonly failover: SubmissionFailover | null;
   readonly live: LiveSettings;
-  readonly gateway: Pick<Gateway, "counts" | "submissionLimit" | "callers">;
+  readonly gateway: Pick<Gateway, "counts" | "submissionLimit" | "submissionQueue" | "callers">;
   /** null: requests are sent after they were read. */
   readonly fastPath: Pick<FastPath, "pause" | "snapshot"> | null;
   /** null: the native verifier is not used. */
@@ -324,6 +324,7 @@ export class GatewayService {
         webSocketsOverLimit: this.#server?.webSocketsOverLimit ?? [],
         submissionsUnderWay: endpoints.submissionLimit.underWay,
         submissionsUnderWayMax: endpoints.submissionLimit.max,
+        submissionQueue: endpoints.submissionQueue.counts,
         checksPending: verifier?.pending ?? null,
         checksPendingMax: gateway.checkQueueMax,
         fastPath: this.#dependencies.fastPath?.snapshot() ?? null,

@@ -5,9 +5,7 @@
 // submission continues after its caller disconnects.
 
 import type { Reason } from "../../core/errors.ts";
-import { answerJsonRpc, type JsonRpcAnswer, resultText } from "../../core/json-rpc/handle.ts";
-import { writeJson } from "../../core/json-rpc/json-text.ts";
-import { errorObjectOf, reasonOf } from "../../core/json-rpc/refusal.ts";
+import { answerJsonRpc } from "../../core/json-rpc/handle.ts";
 import { packageVersion } from "../../core/version.ts";
 import type { ConnectionSnapshot, RateLimitReport } from "../accounts/connection-records.ts";
 import { callerOf, RateLimits } from "../accounts/rate-limits.ts";
@@ -34,7 +32,6 @@ import {
   answerOf,
   baseHeaders,
   plainRefusal,
-  prefixOf,
   preflightAnswer,
   type RefusalShape,
   refusalAnswer,
@@ -45,13 +42,19 @@ import {
   upgradeAnswer,
   withIds,
 } from "./answers.ts";
-import { headBytesMax, methodBytesMax } from "./body-limits.ts";
+import { headBytesMax } from "./body-limits.ts";
 import { Callers, unauthorized } from "./callers.ts";
 import { Descriptions } from "./description/descriptions.ts";
 import { openApiPath, openRpcPath } from "./description/document-paths.ts";
 import { type EndpointGroup, isServed } from "./endpoint-groups.ts";
+import {
+  submissionsUnderWayMax,
+  tooManyAnswer,
+  waitedTooLong,
+  waitedTooLongAnswer,
+} from "./overload-answers.ts";
 import { Query } from "./query.ts";
-import { readRawMethod, runRaw } from "./raw-endpoints.ts";
+import { answerRaw, rawId } from "./raw-endpoints.ts";
 import { receiptHeader } from "./receipt-header.ts";
 import { RequestContext } from "./request-context.ts";
 import { RequestCounts } from "./request-counts.ts";
@@ -61,6 +64,7 @@ import { answerKeySet, signingKeysPath } from "./signing-keys.ts";
 import { keyPathRoute, withSocketKeys } from "./socket-keys.ts";
 import { StatusFeed } from "./status-feed.ts";
 import { answerStream, type StreamAnswer, type StreamSubmission } from "./stream-submissions.ts";
+import { SubmissionQueue } from "./submission-queue.ts";
 import { SubmissionSockets } from "./submission-sockets.ts";
 import { subscriptionRoute } from "./subscriptions.ts";
 import { TipFloorHandler } from "./tip-floor.ts";
@@ -82,8 +86,6 @@ const keylessBytesMax = 4096;
 /** Calls of an address without a key that are counted (getTipAccounts). */
 const keylessLimit = { requestsPerSecond: 10, burst: 10 };
 const keylessCallersMax = 10_000;
-/** Their processing takes about 50 ms of the event loop. */
-const submissionsUnderWayMax = 512;
 /** WebSocket for decoded streams and every other JSON-RPC method. */
 const streamPath = "/stream";
 const blockEnginePath = /^\/api\/v1\//;
@@ -107,6 +109,7 @@ export class Gateway {
   readonly #submissionSockets: SubmissionSockets;
   readonly #streamSockets: WebSocketRoute;
   readonly #tipFloor: TipFloorHandler | null;
+  readonly #queue: SubmissionQueue;
   readonly #registrations = new ConcurrencyLimit(requestsUnderWayMax);
   readonly #keyless = new RateLimits(keylessCallersMax);
   readonly #paths: ReadonlyMap<string, Path>;
@@ -116,7 +119,8 @@ export class Gateway {
   /** `settings` may change at run time: each value is read when it is used. */
   constructor(dependencies: GatewayDependencies, settings: GatewaySettings) {
     this.#dependencies = dependencies;
-    const admission = new TransactionAdmission(dependencies, settings);
+    this.#queue = new SubmissionQueue(dependencies);
+    const admission = new TransactionAdmission(dependencies, settings, () => !this.#queue.isEmpty);
     const submissionLimit = new ConcurrencyLimit(submissionsUnderWayMax);
     const descriptions = new Descriptions(packageVersion(), settings);
     this.#descriptions = descriptions;
@@ -196,6 +200,10 @@ export class Gateway {
   /** Limit of concurrent submitting calls. */
   get submissionLimit(): ConcurrencyLimit {
     return this.#methodContext.submissionLimit;
+  }
+
+  get submissionQueue(): Pick<SubmissionQueue, "counts"> {
+    return this.#queue;
   }
 
   get webSockets(): Readonly<Record<string, WebSocketRoute>> {
@@ -358,42 +366,36 @@ export class Gateway {
       return answerOf(unauthorized());
     }
     const text = textOf(request.body);
-    // Under overload, parsing a call costs too much: it is refused unparsed, so with the id null.
-    if (this.#methodContext.submissionLimit.isFull && text.includes('"send'))
-      return overloadedAnswer;
-    const bytesMax = context.bytesMaxOf(text);
-    if (request.body.length > bytesMax) return tooLarge(bytesMax, request.body.length);
-    return answerJsonRpc(text, context).then((answer) => context.response(answer));
+    const begin = (): HttpResponse | Promise<HttpResponse> => {
+      const bytesMax = context.bytesMaxOf(text);
+      if (request.body.length > bytesMax) return tooLarge(bytesMax, request.body.length);
+      return answerJsonRpc(text, context).then((answer) => context.response(answer));
+    };
+    return text.includes('"send') ? this.#submit(request, begin) : begin();
+  }
+
+  /** Under overload, parsing a call costs too much: it is refused unparsed, so with the id null. */
+  #submit(
+    { fastPath }: HttpRequest,
+    begin: () => HttpResponse | Promise<HttpResponse>,
+  ): HttpResponse | Promise<HttpResponse> {
+    if (this.submissionLimit.isFull) return tooManyAnswer;
+    // A refusal cannot undo what the fast path has sent.
+    const isUrgent = (): boolean => fastPath?.connection.isTaken ?? false;
+    return this.#queue.run({ isUrgent, begin, refuse: () => waitedTooLongAnswer });
   }
 
   #answerBytes(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
     return request.method === "GET" ? upgradeAnswer() : this.#answerRaw(request, false);
   }
 
-  async #answerRaw(request: HttpRequest, isText: boolean): Promise<HttpResponse> {
+  #answerRaw(request: HttpRequest, isText: boolean): HttpResponse | Promise<HttpResponse> {
     const query = new Query(request.query);
     const context = this.#contextOf(request, query);
-    if (!(context instanceof RequestContext)) return withIds(context, '{"id":1}');
+    if (!(context instanceof RequestContext)) return withIds(context, rawId);
     const { body } = request;
-    let answer: JsonRpcAnswer;
-    let called = "";
-    try {
-      const method = readRawMethod(query, body.length === 0);
-      called = method;
-      context.admit(method);
-      const bytesMax = methodBytesMax(method, true);
-      if (body.length > bytesMax) return tooLarge(bytesMax, body.length);
-      const result = await runRaw({ context, query, body, isText }, method);
-      answer = { text: resultText(result, 1), reason: null };
-    } catch (thrown) {
-      const error = errorObjectOf(thrown, { report: context.report, prefixOf });
-      answer = {
-        text: writeJson({ jsonrpc: "2.0", error, id: 1 }),
-        reason: reasonOf(thrown),
-      };
-    }
-    this.counts.called(called, answer.reason);
-    return context.response(answer);
+    const begin = () => answerRaw({ context, query, body, isText });
+    return body.length === 0 ? begin() : this.#submit(request, begin);
   }
 
   #answerShredPay(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
@@ -445,7 +447,9 @@ export class Gateway {
       report: this.report,
       ended: this.#ended,
     });
-    return answerStream({ context, stream, methodContext: this.#methodContext });
+    const begin = () => answerStream({ context, stream, methodContext: this.#methodContext });
+    const refuse = (): StreamAnswer => ({ reason: "overloaded", text: waitedTooLong });
+    return Promise.resolve(this.#queue.run({ isUrgent: () => false, begin, refuse }));
   }
 
   /** Passes the report to the account's clients of /status. */
@@ -491,9 +495,3 @@ function tipPaths(handler: TipFloorHandler): [string, Path][] {
     ["/tip_stream", { methods: ["GET"], handle: () => upgradeAnswer() }],
   ];
 }
-
-const overloadedAnswer = refusalAnswer(
-  "overloaded",
-  `too many submissions in progress: at most ${submissionsUnderWayMax}; retry in 1 s`,
-  { headers: { "retry-after": "1" } },
-);

@@ -5,9 +5,13 @@
 // Responses are JSON-RPC with the id 1. There is no preflight.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
+import { type JsonRpcAnswer, resultText } from "../../core/json-rpc/handle.ts";
+import { writeJson } from "../../core/json-rpc/json-text.ts";
+import { errorObjectOf, reasonOf } from "../../core/json-rpc/refusal.ts";
 import { u64Max } from "../../core/primitives.ts";
 import { bundleTransactionsMax } from "../../core/transactions/bundle-limits.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
+import type { HttpResponse } from "../http/types.ts";
 import type { Call } from "../methods/method.ts";
 import { type Protection, readProtection } from "../methods/protection.ts";
 import { submitAlt } from "../methods/send-alt.ts";
@@ -21,6 +25,8 @@ import { submitBundle } from "../methods/send-bundle.ts";
 import { pairSize, submitIdeal } from "../methods/send-ideal.ts";
 import { submitTransaction } from "../methods/send-transaction.ts";
 import { invalid } from "../schema/shapes.ts";
+import { prefixOf, tooLarge } from "./answers.ts";
+import { methodBytesMax } from "./body-limits.ts";
 import { type Query, uriCount, uriFlag } from "./query.ts";
 import type { RequestContext } from "./request-context.ts";
 
@@ -54,7 +60,7 @@ export const rawParameters = {
 type Reader = (call: Call, what: string) => TransactionFacts;
 
 /** The method in the URL; default: sendTransaction, or getHealth if the body is empty. */
-export function readRawMethod(query: Query, isEmpty: boolean): RawMethod {
+function readRawMethod(query: Query, isEmpty: boolean): RawMethod {
   const name = query.text("method") ?? (isEmpty ? "getHealth" : "sendTransaction");
   const method = rawMethods.find((each) => each === name);
   if (method) return method;
@@ -114,6 +120,10 @@ function readFallback(query: Query): boolean {
   if (query.text(enableFallback.name) !== undefined) return enableFallback.read(query);
   throw invalid(`URI parameter ${enableFallback.name}`, "true or false for sendAlt", undefined);
 }
+
+/** Raw requests have no id; their responses have this one. */
+const id = 1;
+export const rawId = writeJson({ id });
 
 interface RawRequest {
   readonly context: RequestContext;
@@ -198,7 +208,28 @@ export async function runRaw(
   const call = context.callOf(method, [method === "sendBatch" ? "batch" : "submit"]);
   const readers = (isText ? textReaders : byteReaders)(body, isSingle);
   const protection = readProtection([], call.uri);
-  return context.submitted(call, [], (recorded) =>
-    senders[method]({ call: recorded, query, readers, protection }),
+  return context.limited(() =>
+    context.submitted(call, [], (recorded) =>
+      senders[method]({ call: recorded, query, readers, protection }),
+    ),
   );
+}
+
+export async function answerRaw(request: RawRequest): Promise<HttpResponse> {
+  const { context, query, body } = request;
+  let answer: JsonRpcAnswer;
+  let called = "";
+  try {
+    const method = readRawMethod(query, body.length === 0);
+    called = method;
+    context.admit(method);
+    const bytesMax = methodBytesMax(method, true);
+    if (body.length > bytesMax) return tooLarge(bytesMax, body.length);
+    answer = { text: resultText(await runRaw(request, method), id), reason: null };
+  } catch (thrown) {
+    const error = errorObjectOf(thrown, { report: context.report, prefixOf });
+    answer = { text: writeJson({ jsonrpc: "2.0", error, id }), reason: reasonOf(thrown) };
+  }
+  context.ended(called, answer.reason);
+  return context.response(answer);
 }

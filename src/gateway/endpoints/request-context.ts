@@ -176,13 +176,14 @@ export class RequestContext implements JsonRpcOptions {
   run(name: string, method: Method, params: readonly Json[]): unknown {
     if (!("run" in method)) return method.answer(this.#methodContext, params);
     const call = this.callOf(name, method.scopes);
+    const begin = () => this.submitted(call, params, (recorded) => method.run(recorded, params));
+    return name.startsWith("send") ? this.limited(begin) : begin();
+  }
+
+  /** Runs a submission. Rejects with ShredwayError "overloaded" if too many are in progress. */
+  limited<T>(begin: () => Promise<T> | T): Promise<T> | T {
     // The number of those that the fast path has taken is limited there.
-    if (!name.startsWith("send") || this.#isTaken) {
-      return this.submitted(call, params, (recorded) => method.run(recorded, params));
-    }
-    return this.#methodContext.submissionLimit.with(() =>
-      this.submitted(call, params, (recorded) => method.run(recorded, params)),
-    );
+    return this.#isTaken ? begin() : this.#methodContext.submissionLimit.with(begin);
   }
 
   /** Runs a submitting method. If a receipt is requested, the result has it as a further member. */

@@ -76,8 +76,7 @@ export async function answerStream({
   let answer: StreamAnswer;
   try {
     context.admit(method);
-    const run = () => runRaw({ context, query, body, isText: false }, method);
-    const result = await methodContext.submissionLimit.with(run);
+    const result = await runRaw({ context, query, body, isText: false }, method);
     answer = { reason: null, text: textOf(result) };
   } catch (thrown) {
     const { message } = errorObjectOf(thrown, { report: context.report, prefixOf });

@@ -71,8 +71,11 @@ export interface TransactionInspector {
 }
 
 interface SignatureVerifier {
-  /** Whether every signature is valid; null: the queue is full. */
-  verify(wire: Uint8Array): boolean | Promise<boolean> | null;
+  /**
+   * Whether every signature is valid; null: the queue is full. `isBusy`: other submissions wait for the
+   * event loop.
+   */
+  verify(wire: Uint8Array, isBusy: boolean): boolean | Promise<boolean> | null;
 }
 
 interface Base58 {
@@ -174,4 +177,6 @@ export interface GatewayDependencies {
   readonly pages: readonly Pages[];
   /** The current slot; null: unknown. */
   slot(): bigint | null;
+  /** Calls `action` in the next turn of the event loop. Default: setImmediate. */
+  readonly inNextTurn?: (action: () => void) => void;
 }

@@ -28,10 +28,17 @@ type TransactionAdmissionDependencies = Pick<
 export class TransactionAdmission {
   readonly #dependencies: TransactionAdmissionDependencies;
   readonly #settings: GatewaySettings;
+  readonly #isBusy: () => boolean;
 
-  constructor(dependencies: TransactionAdmissionDependencies, settings: GatewaySettings) {
+  /** `isBusy`: whether other submissions wait for the event loop. */
+  constructor(
+    dependencies: TransactionAdmissionDependencies,
+    settings: GatewaySettings,
+    isBusy: () => boolean,
+  ) {
     this.#dependencies = dependencies;
     this.#settings = settings;
+    this.#isBusy = isBusy;
   }
 
   /** Throws ShredwayError "value_invalid", "transaction_invalid" or "transaction_version". */
@@ -77,10 +84,11 @@ export class TransactionAdmission {
     transactions: readonly TransactionFacts[],
     nameOf: (index: number) => string,
   ): Promise<void> {
+    const isBusy = this.#isBusy();
     const checks: (boolean | Promise<boolean>)[] = [];
     const settled = () => checks.map((check) => Promise.resolve(check));
     for (const { wire } of transactions) {
-      const check = this.#dependencies.verifier.verify(wire);
+      const check = this.#dependencies.verifier.verify(wire, isBusy);
       if (check === null) {
         await Promise.allSettled(settled());
         throw new ShredwayError(

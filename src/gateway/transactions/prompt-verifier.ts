@@ -2,7 +2,8 @@
 //
 // Passing one transaction to a sleeping thread and back takes longer than the check itself (about
 // 50 µs). Under load the threads are awake, and the event loop must not verify. Therefore a check runs
-// here only if the threads have none, and only for a bounded share of the time.
+// here only if the threads have none, nothing waits for the event loop, and only for a bounded share of the
+// time.
 
 import type { Clock } from "../../core/clock.ts";
 import type { SignatureVerifier } from "./transaction-checks.ts";
@@ -28,10 +29,13 @@ export class PromptVerifier {
     this.#clock = clock;
   }
 
-  /** As SignatureVerifier.verify; the result itself if it was verified here. */
-  verify(wire: Uint8Array): boolean | Promise<boolean> | null {
+  /**
+   * As SignatureVerifier.verify; the result itself if it was verified here. `isBusy`: other submissions wait
+   * for the event loop.
+   */
+  verify(wire: Uint8Array, isBusy = false): boolean | Promise<boolean> | null {
     const isShort = (wire[0] ?? 0) <= signaturesMax;
-    if (isShort && this.#threads.pending === 0 && this.#take()) {
+    if (isShort && !isBusy && this.#threads.pending === 0 && this.#take()) {
       return this.#threads.verifyNow(wire);
     }
     return this.#threads.verify(wire);

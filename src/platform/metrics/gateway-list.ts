@@ -26,6 +26,8 @@ export interface GatewayFacts {
   readonly webSocketsOverLimit: Iterable<readonly [path: string, count: number]>;
   readonly submissionsUnderWay: number;
   readonly submissionsUnderWayMax: number;
+  /** Submissions that wait for the event loop, and those that were refused since they waited too long. */
+  readonly submissionQueue: { readonly waiting: number; readonly timedOut: number };
   /** null: this process does not check signatures. */
   readonly checksPending: number | null;
   readonly checksPendingMax: number;
@@ -106,6 +108,16 @@ const http: readonly Metric<GatewayFacts>[] = [
     "shredway_gateway_submissions_under_way_limit",
     "Maximum number of submitting calls without a response; further calls are rejected as overloaded.",
     ({ submissionsUnderWayMax }) => submissionsUnderWayMax,
+  ),
+  gauge(
+    "shredway_gateway_submissions_waiting",
+    "Submitting calls that wait for the event loop.",
+    ({ submissionQueue }) => submissionQueue.waiting,
+  ),
+  counter(
+    "shredway_gateway_submissions_timed_out_total",
+    "Submitting calls that were rejected as overloaded because they had waited too long for the event loop.",
+    ({ submissionQueue }) => BigInt(submissionQueue.timedOut),
   ),
   gauge(
     "shredway_gateway_signature_checks_pending",

@@ -4,54 +4,14 @@ import { once } from "node:events";
 import { base58 } from "@scure/base";
 import { describe, expect, it } from "vitest";
 import Client from "ws";
-import { closing } from "../../support/closing.ts";
 import { apiKey, GatewayRun } from "../../support/gateway/gateway.ts";
+import { SubmissionClient } from "../../support/gateway/submission-client.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { framed } from "../../support/quic/ingress-clients.ts";
-import { readResponse } from "../../support/quic/response-frames.ts";
 import { tipping, tippingV0 } from "../../support/transactions/tipping.ts";
 import { onEveryEngine } from "../http/clients.ts";
 
 const limited = { allowed: false, limit: 3, remaining: 0, retryAfterSeconds: 2 } as const;
-
-class Socket {
-  readonly frames: ReturnType<typeof readResponse>[] = [];
-  readonly texts: string[] = [];
-  readonly closed: Promise<{ code: number; reason: string }>;
-  readonly #client: Client;
-
-  static async open(run: GatewayRun, query = "api-key=good&responses=true", path = "/relayb") {
-    const client = new Client(run.url(`${path}?${query}`).replace("http", "ws"));
-    const socket = new Socket(client);
-    await once(client, "open");
-    return closing(socket);
-  }
-
-  private constructor(client: Client) {
-    this.#client = client;
-    client.on("message", (data: Buffer, isBinary) => {
-      if (isBinary) this.frames.push(readResponse(data));
-      else this.texts.push(data.toString());
-    });
-    this.closed = once(client, "close").then(([code, reason]) => ({ code, reason: `${reason}` }));
-  }
-
-  send(message: Uint8Array | string): void {
-    this.#client.send(message);
-  }
-
-  /** The next response. */
-  async ask(message: Uint8Array): Promise<ReturnType<typeof readResponse> | undefined> {
-    const count = this.frames.length;
-    this.send(message);
-    await until(() => this.frames.length > count, "a response");
-    return this.frames[count];
-  }
-
-  close(): void {
-    this.#client.terminate();
-  }
-}
 
 async function refusal(run: GatewayRun, query: string): Promise<{ status: number; body: string }> {
   const client = new Client(run.url(`/relayb?${query}`).replace("http", "ws"));
@@ -71,7 +31,7 @@ onEveryEngine((engine) =>
   describe("binary messages on /relayb", () => {
     it("are submitted by the rules of every other submission", async () => {
       const run = await GatewayRun.open({}, {}, engine);
-      const socket = await Socket.open(run);
+      const socket = await SubmissionClient.open(run);
       const wires = [tipping(), tippingV0({ amount: 2n })];
       expect(await socket.ask(wires[0] ?? new Uint8Array())).toEqual({
         version: 1,
@@ -95,30 +55,30 @@ onEveryEngine((engine) =>
 
     it("have no responses unless they are requested", async () => {
       const run = await GatewayRun.open({}, {}, engine);
-      const silent = await Socket.open(run, "api-key=good");
+      const silent = await SubmissionClient.open(run, "api-key=good");
       silent.send(tipping());
       await until(() => run.submitted.length === 1, "the submission");
-      const other = await Socket.open(run);
+      const other = await SubmissionClient.open(run);
       await other.ask(tippingV0({ amount: 2n }));
       expect(silent.frames).toEqual([]);
     });
 
     it("are refused as text, and JSON stays on /relay", async () => {
       const run = await GatewayRun.open({}, {}, engine);
-      const socket = await Socket.open(run);
+      const socket = await SubmissionClient.open(run);
       socket.send("{}");
       expect(await socket.closed).toEqual({
         code: 1003,
         reason: "expected binary messages, got a text; JSON is accepted on /relay",
       });
-      const json = await Socket.open(run, "api-key=good", "/relay");
+      const json = await SubmissionClient.open(run, "api-key=good", "/relay");
       json.send(tipping());
       expect(await json.closed).toEqual({ code: 1003, reason: "expected text messages" });
     });
 
     it("close the connection if they are larger than a bundle", async () => {
       const run = await GatewayRun.open({}, {}, engine);
-      const socket = await Socket.open(run);
+      const socket = await SubmissionClient.open(run);
       socket.send(new Uint8Array(16_393));
       expect((await socket.closed).code).toBe(1009);
       expect(run.submitted).toEqual([]);
@@ -131,13 +91,13 @@ describe("responses", () => {
     const run = await GatewayRun.open();
     const settles: (() => void)[] = [];
     run.submit = () => new Promise((resolve) => settles.push(resolve));
-    const socket = await Socket.open(run);
+    const socket = await SubmissionClient.open(run);
     const wires = [tippingV0({ amount: 1n }), tippingV0({ amount: 2n })];
     for (const wire of wires) socket.send(wire);
     socket.send(tipping({ tip: 1n }));
     await until(() => settles.length === 2, "both submissions");
     settles[1]?.();
-    const marker = await Socket.open(run);
+    const marker = await SubmissionClient.open(run);
     await marker.ask(tipping({ tip: 2n })); // the others had as much time
     expect(socket.frames).toEqual([]);
     settles[0]?.();
@@ -154,7 +114,7 @@ describe("responses", () => {
       settle = resolve;
     });
     run.submit = () => held;
-    const socket = await Socket.open(run);
+    const socket = await SubmissionClient.open(run);
     for (let i = 1; i <= 65; i++) socket.send(tippingV0({ amount: BigInt(i) }));
     const rejections = () =>
       [...run.gateway.counts.calls()].filter(([, why]) => why === "overloaded");
@@ -177,7 +137,7 @@ function bodyOf({ transactions }: GatewayRun["submitted"][number]): string | und
 describe("a handshake on /relayb", () => {
   it("takes the options of the URL for every message, and refuses impossible ones", async () => {
     const run = await GatewayRun.open();
-    const socket = await Socket.open(
+    const socket = await SubmissionClient.open(
       run,
       "api-key=good&responses=true&mev-protect=true&max-retries=0",
     );
@@ -204,7 +164,7 @@ describe("a handshake on /relayb", () => {
     const run = await GatewayRun.open();
     expect((await refusal(run, "api-key=bad")).status).toBe(401);
     expect((await refusal(run, "api-key=reader")).body).toContain("scope_missing");
-    for (let i = 0; i < 10; i++) await Socket.open(run);
+    for (let i = 0; i < 10; i++) await SubmissionClient.open(run);
     const { body } = await refusal(run, "api-key=good");
     expect(body).toContain("too many WebSockets on /relayb with this key; at most 10 are allowed");
   });
@@ -213,7 +173,7 @@ describe("a handshake on /relayb", () => {
 describe("the key of a connection", () => {
   it("closes an idle connection within a second after its end", async () => {
     const run = await GatewayRun.open();
-    const socket = await Socket.open(run);
+    const socket = await SubmissionClient.open(run);
     await socket.ask(tipping());
     run.keys.delete("good");
     await run.clock.advance(1000);
@@ -226,7 +186,7 @@ describe("the key of a connection", () => {
 
   it("is checked before each message", async () => {
     const run = await GatewayRun.open();
-    const socket = await Socket.open(run);
+    const socket = await SubmissionClient.open(run);
     run.keys.set("good", apiKey("good", { scopes: ["read"] }));
     socket.send(tipping());
     expect((await socket.closed).code).toBe(1008);
@@ -235,8 +195,8 @@ describe("the key of a connection", () => {
 
   it("reports submissions beyond its rate on /status", async () => {
     const run = await GatewayRun.open();
-    const feed = await Socket.open(run, "api-key=good", "/status");
-    const socket = await Socket.open(run);
+    const feed = await SubmissionClient.open(run, "api-key=good", "/status");
+    const socket = await SubmissionClient.open(run);
     run.verdict = () => ({ ...limited, resetSeconds: 3 });
     expect(await socket.ask(tipping())).toMatchObject({ status: 429 });
     await until(() => feed.texts.length === 1, "the report");

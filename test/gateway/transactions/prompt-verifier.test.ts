@@ -46,6 +46,13 @@ describe("a lone transaction", () => {
     expect(verifier.verify(fine)).toBe(true);
   });
 
+  it("goes to the threads while submissions wait for the event loop", async () => {
+    const { verifier } = opened();
+    const result = verifier.verify(fine, true);
+    expect(result).toBeInstanceOf(Promise);
+    expect(await result).toBe(true);
+  });
+
   it("goes to the threads with many signatures, and as version 1", async () => {
     for (const wire of [Uint8Array.of(3, ...fine.subarray(1)), Uint8Array.of(0x81, 0)]) {
       const result = opened().verifier.verify(wire);

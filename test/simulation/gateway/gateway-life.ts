@@ -242,6 +242,7 @@ export class GatewayLife {
         tracker: noPartners,
         pages: [],
         slot: () => service.leaders().slot ?? null,
+        inNextTurn: (action) => void clock.after(0, action),
       },
       settingsOf(config),
     );

@@ -1,0 +1,200 @@
+// Order of submissions while more arrive than the event loop can process.
+//
+// gateway.ts passes every submitting request through it, before the request is parsed. A limited number of
+// them begins in a turn of the event loop, so that the responses of partners, status queries and health
+// checks do not wait behind all others. Under overload, the newest submission is processed first and old ones
+// are refused while that is still cheap: accepted ones then hardly wait. (First in, first out would let each
+// of them wait for the limit.)
+
+import type { Clock } from "../../core/clock.ts";
+
+/** Submissions that begin in a turn of the event loop: as many as one request to a partner can contain. */
+export const submissionsPerTurn = 16;
+/** Overload begins when the queue takes half a slot, and ends when it takes an eighth. */
+const overloadNs = 200_000_000;
+const reliefNs = 50_000_000;
+/** A submission that has waited longer is refused: about a slot, and less under overload. */
+const waitNsMax = 400_000_000n;
+const overloadWaitNsMax = 25_000_000n;
+/** Time for a submission before the first measurement, and the weight of each measurement. */
+const initialNs = 300_000;
+const weight = 1 / 16;
+/** Refusals beside each submission that begins: at most a third of the time. */
+const refusalsPerStep = 4;
+/** Removed entries at the start of the list, before the list is shortened. */
+const removedMax = 1024;
+
+interface Waiting {
+  readonly arrivedNs: bigint;
+  readonly begin: () => void;
+  readonly refuse: () => void;
+}
+
+interface SubmissionQueueOptions {
+  readonly clock: Pick<Clock, "monotonicNs">;
+  /** Calls `action` in the next turn of the event loop, after its events. Default: setImmediate. */
+  readonly inNextTurn?: (action: () => void) => void;
+  /** Calls `action` when all promises have settled that can. Default: process.nextTick. */
+  readonly afterPromises?: (action: () => void) => void;
+}
+
+interface SubmissionQueueCounts {
+  readonly waiting: number;
+  /** Refused since the start, because they had waited too long. */
+  readonly timedOut: number;
+}
+
+interface Submission<Answer> {
+  /** Whether it must not wait. */
+  readonly isUrgent: () => boolean;
+  readonly begin: () => Answer | Promise<Answer>;
+  readonly refuse: () => Answer;
+}
+
+export class SubmissionQueue {
+  readonly #clock: Pick<Clock, "monotonicNs">;
+  readonly #inNextTurn: (action: () => void) => void;
+  readonly #afterPromises: (action: () => void) => void;
+  /** Sorted by arrival, from `#first` on. */
+  #entries: Waiting[] = [];
+  #first = 0;
+  /** Steps of this turn of the event loop, each with at most one submission; null: no turn is open. */
+  #steps: number | null = null;
+  /** Submissions that began in this turn. */
+  #begun = 0;
+  /** Beginning of the turn, if some waited then; otherwise null. */
+  #busySinceNs: bigint | null = null;
+  /** Time between two submissions while some wait. */
+  #periodNs = initialNs;
+  #isOverloaded = false;
+  #timedOut = 0;
+
+  constructor({ clock, inNextTurn, afterPromises }: SubmissionQueueOptions) {
+    this.#clock = clock;
+    this.#inNextTurn = inNextTurn ?? ((action) => void setImmediate(action));
+    // A microtask runs before the promises that it has not seen yet; a tick runs after all of them.
+    this.#afterPromises =
+      afterPromises ?? ((action) => queueMicrotask(() => process.nextTick(action)));
+  }
+
+  get isEmpty(): boolean {
+    return this.#waiting === 0;
+  }
+
+  get counts(): SubmissionQueueCounts {
+    return { waiting: this.#waiting, timedOut: this.#timedOut };
+  }
+
+  /**
+   * Begins the submission now, or when its turn has come. Calls exactly one of `begin` and `refuse`, and
+   * settles like it.
+   */
+  run<Answer>({ isUrgent, begin, refuse }: Submission<Answer>): Answer | Promise<Answer> {
+    if (this.#steps === null) this.#openTurn();
+    if (isUrgent()) return begin();
+    if (this.#waiting === 0 && this.#hasRoom()) {
+      this.#countBegun();
+      return begin();
+    }
+    const arrivedNs = this.#clock.monotonicNs();
+    return new Promise((resolve, reject) => {
+      const settle = (call: () => Answer | Promise<Answer>) => (): void => {
+        try {
+          resolve(call());
+        } catch (thrown) {
+          reject(thrown);
+        }
+      };
+      this.#entries.push({ arrivedNs, begin: settle(begin), refuse: settle(refuse) });
+    });
+  }
+
+  get #waiting(): number {
+    return this.#entries.length - this.#first;
+  }
+
+  #openTurn(): void {
+    this.#steps = 0;
+    this.#begun = 0;
+    this.#inNextTurn(this.#turned);
+  }
+
+  #hasRoom(): boolean {
+    return (this.#steps ?? 0) < submissionsPerTurn;
+  }
+
+  #countBegun(): void {
+    this.#steps = (this.#steps ?? 0) + 1;
+    this.#begun++;
+  }
+
+  readonly #turned = (): void => {
+    this.#measure(this.#clock.monotonicNs());
+    this.#steps = null;
+    if (this.#waiting === 0) return;
+    this.#openTurn();
+    this.#step();
+  };
+
+  #measure(nowNs: bigint): void {
+    if (this.#busySinceNs !== null && this.#begun > 0) {
+      const periodNs = Number(nowNs - this.#busySinceNs) / this.#begun;
+      this.#periodNs += (periodNs - this.#periodNs) * weight;
+    }
+    this.#busySinceNs = this.#waiting > 0 ? nowNs : null;
+    const queueNs = this.#waiting * this.#periodNs;
+    this.#isOverloaded = queueNs >= (this.#isOverloaded ? reliefNs : overloadNs);
+  }
+
+  /** Begins one submission, and the next one when everything was done for it that can be done at once. */
+  readonly #step = (): void => {
+    if (this.#waiting === 0 || !this.#hasRoom()) return;
+    const limitNs = this.#isOverloaded ? overloadWaitNsMax : waitNsMax;
+    const earliestNs = this.#clock.monotonicNs() - limitNs;
+    this.#refuseBefore(earliestNs);
+    const next = this.#takeNext();
+    if (!next) return;
+    if (next.arrivedNs >= earliestNs) {
+      this.#countBegun();
+      next.begin();
+    } else {
+      this.#steps = (this.#steps ?? 0) + 1;
+      this.#refuse(next);
+    }
+    this.#afterPromises(this.#step);
+  };
+
+  #refuseBefore(earliestNs: bigint): void {
+    for (let i = 0; i < refusalsPerStep; i++) {
+      const oldest = this.#entries[this.#first];
+      if (!oldest || oldest.arrivedNs >= earliestNs) return;
+      this.#removeOldest();
+      this.#refuse(oldest);
+    }
+  }
+
+  #refuse({ refuse }: Waiting): void {
+    this.#timedOut++;
+    refuse();
+  }
+
+  #takeNext(): Waiting | undefined {
+    if (!this.#isOverloaded) return this.#removeOldest();
+    const newest = this.#entries.pop();
+    this.#shorten();
+    return newest;
+  }
+
+  #removeOldest(): Waiting | undefined {
+    if (this.#waiting === 0) return undefined;
+    const oldest = this.#entries[this.#first++];
+    this.#shorten();
+    return oldest;
+  }
+
+  #shorten(): void {
+    if (this.#waiting > 0 && this.#first < removedMax) return;
+    this.#entries = this.#entries.slice(this.#first);
+    this.#first = 0;
+  }
+}
