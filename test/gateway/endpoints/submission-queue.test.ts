@@ -90,7 +90,10 @@ describe("submissions that the event loop can process", () => {
     expect(run.queue.isEmpty).toBe(false);
     run.turn();
     expect(run.begun).toEqual(upTo(2 * submissionsPerTurn));
-    expect(await Promise.all(late)).toEqual([submissionsPerTurn, submissionsPerTurn + 1]);
+    expect(await Promise.all(late.map(async (each) => each))).toEqual([
+      submissionsPerTurn,
+      submissionsPerTurn + 1,
+    ]);
     run.turn();
     expect(run.begun).toEqual(upTo(2 * submissionsPerTurn + 2));
     run.turn();
@@ -141,7 +144,7 @@ describe("submissions that have waited for a slot", () => {
     const waiting = [run.submit(), run.submit()];
     run.clock.move(401);
     run.turn();
-    expect(await Promise.all(waiting)).toEqual(run.refused);
+    expect(await Promise.all(waiting.map(async (each) => each))).toEqual(run.refused);
     expect(run.begun).toEqual(upTo(submissionsPerTurn));
     expect(run.queue.counts).toEqual({ waiting: 0, timedOut: 2 });
   });
