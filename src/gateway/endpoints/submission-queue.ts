@@ -10,17 +10,18 @@ import type { Clock } from "../../core/clock.ts";
 
 /** Submissions that begin in a turn of the event loop: as many as one request to a partner can contain. */
 export const submissionsPerTurn = 16;
-/** Overload begins when the queue takes half a slot, and ends when it takes an eighth. */
+/** Overload begins when the queue takes half a slot. */
 const overloadNs = 200_000_000;
-const reliefNs = 50_000_000;
+const reliefNs = 150_000_000;
 /** A submission that has waited longer is refused: about a slot, and less under overload. */
 const waitNsMax = 400_000_000n;
 const overloadWaitNsMax = 25_000_000n;
 /** Time for a submission before the first measurement, and the weight of each measurement. */
 const initialNs = 300_000;
 const weight = 1 / 16;
-/** Refusals beside each submission that begins: at most a third of the time. */
-const refusalsPerStep = 4;
+/** Refusals beside each submission that begins. Each takes about a quarter of its time. */
+const refusalsPerStep = 2;
+const refusalShare = 0.25;
 /** Removed entries at the start of the list, before the list is shortened. */
 const removedMax = 1024;
 
@@ -60,8 +61,8 @@ export class SubmissionQueue {
   #first = 0;
   /** Steps of this turn of the event loop, each with at most one submission; null: no turn is open. */
   #steps: number | null = null;
-  /** Submissions that began in this turn. */
-  #begun = 0;
+  /** Submissions that began in this turn, and refusals by their share. */
+  #done = 0;
   /** Beginning of the turn, if some waited then; otherwise null. */
   #busySinceNs: bigint | null = null;
   /** Time between two submissions while some wait. */
@@ -115,7 +116,7 @@ export class SubmissionQueue {
 
   #openTurn(): void {
     this.#steps = 0;
-    this.#begun = 0;
+    this.#done = 0;
     this.#inNextTurn(this.#turned);
   }
 
@@ -125,7 +126,7 @@ export class SubmissionQueue {
 
   #countBegun(): void {
     this.#steps = (this.#steps ?? 0) + 1;
-    this.#begun++;
+    this.#done++;
   }
 
   readonly #turned = (): void => {
@@ -137,8 +138,8 @@ export class SubmissionQueue {
   };
 
   #measure(nowNs: bigint): void {
-    if (this.#busySinceNs !== null && this.#begun > 0) {
-      const periodNs = Number(nowNs - this.#busySinceNs) / this.#begun;
+    if (this.#busySinceNs !== null && this.#done > 0) {
+      const periodNs = Number(nowNs - this.#busySinceNs) / this.#done;
       this.#periodNs += (periodNs - this.#periodNs) * weight;
     }
     this.#busySinceNs = this.#waiting > 0 ? nowNs : null;
@@ -175,6 +176,7 @@ export class SubmissionQueue {
 
   #refuse({ refuse }: Waiting): void {
     this.#timedOut++;
+    this.#done += refusalShare;
     refuse();
   }
 
