@@ -1,12 +1,21 @@
-// Caches the base64 text of transactions, so that each is encoded once for all routes and attempts.
+// Caches the base64 text of the newest transactions, so that each is encoded once for all routes.
+//
+// A text takes a microsecond to make. It is not kept for the life of its transaction: with tens of thousands
+// of open transactions, their texts and a WeakMap of them would lengthen every garbage collection.
 
-const texts = new WeakMap<Uint8Array, string>();
+const entriesMax = 32;
+const wires: (Uint8Array | null)[] = Array.from({ length: entriesMax }, () => null);
+const texts: string[] = Array.from({ length: entriesMax }, () => "");
+let next = 0;
 
-/** The bytes must not change. The text is cached as long as the bytes exist. */
+/** The bytes must not change. */
 export function base64Of(wire: Uint8Array): string {
-  const known = texts.get(wire);
+  const at = wires.indexOf(wire);
+  const known = texts[at];
   if (known !== undefined) return known;
   const text = Buffer.from(wire.buffer, wire.byteOffset, wire.byteLength).toString("base64");
-  texts.set(wire, text);
+  wires[next] = wire;
+  texts[next] = text;
+  next = (next + 1) % entriesMax;
   return text;
 }
