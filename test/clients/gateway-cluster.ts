@@ -143,7 +143,11 @@ export class GatewayCluster implements TestService {
     const key = randomBytes(16).toString("hex");
     const parts: GatewayDependencies = {
       clock: systemClock,
-      keys: { find: (text) => (text === key ? apiKey(options.scopes) : null), allows: () => true },
+      keys: {
+        find: (text) => (text === key ? apiKey(options.scopes) : null),
+        get: () => null,
+        allows: () => true,
+      },
       publicKeys: new TestPublicKeys(systemClock, () => []).publicKeys,
       limits: { take: () => allowed },
       inspector: inspectorFor([tipAddress]),

@@ -89,6 +89,8 @@ export class Callers {
   readonly #clock: Clock;
   readonly #settings: CallersOptions["settings"];
   readonly #authFailures = new AuthFailureLimiter();
+  /** Keys by the repeated head of a connection, so that they are not searched and hashed again. */
+  readonly #known = new WeakMap<NonNullable<HttpHead["fastPath"]>, ApiKey>();
   /** Wall time of the last request with each key, by id. */
   readonly #lastUses = new Map<string, bigint>();
 
@@ -116,6 +118,11 @@ export class Callers {
     isBlockEngine: boolean,
     refuse: RefusalShape = refusalAnswer,
   ): Found {
+    const known = this.#knownKey(head);
+    if (known) {
+      this.used(known.id);
+      return { key: known };
+    }
     const texts = keysIn(head, query, isBlockEngine);
     const [text] = texts;
     if (text === undefined) return { key: null };
@@ -123,8 +130,18 @@ export class Callers {
       return { refusal: this.#refuse(head, "the request contains different API keys", refuse) };
     }
     const found = this.check(head, text, refuse);
-    if (found.key) this.used(found.key.id);
+    if (found.key) {
+      this.used(found.key.id);
+      if (head.fastPath) this.#known.set(head.fastPath, found.key);
+    }
     return found;
+  }
+
+  /** The key of an earlier request with the same head on the same connection, if it still applies. */
+  #knownKey(head: HttpHead): ApiKey | null {
+    const key = head.fastPath && this.#known.get(head.fastPath);
+    if (!key || this.#keys.get(key.id, this.#clock.nowNs()) !== key) return null;
+    return this.#mayUse(key, this.#originOf(head)) ? key : null;
   }
 
   /** Records a request on a connection whose key was checked before. */

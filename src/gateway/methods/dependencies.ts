@@ -44,6 +44,8 @@ export interface Pages {
 export interface Keys {
   /** Returns null for unknown, revoked and expired keys. `nowNs`: wall time. */
   find(text: string, nowNs: bigint): ApiKey | null;
+  /** The same object as from `find`, until anything about the key changes; then null, or another one. */
+  get(id: string, nowNs: bigint): ApiKey | null;
   /** `address`: 16 bytes. */
   allows(key: ApiKey, address: Uint8Array): boolean;
 }

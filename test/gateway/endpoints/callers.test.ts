@@ -1,4 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { hashKeyText } from "../../../src/gateway/accounts/api-keys.ts";
+import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
+import { Callers } from "../../../src/gateway/endpoints/callers.ts";
+import { Query } from "../../../src/gateway/endpoints/query.ts";
+import type { HttpHead } from "../../../src/gateway/http/types.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { apiKey, GatewayRun, loopback } from "../../support/gateway/gateway.ts";
 import { base64, tipping } from "../../support/transactions/tipping.ts";
 import { RawClient } from "../http/clients.ts";
@@ -351,4 +357,88 @@ it("never logs, quotes or stores a key", async () => {
     expect(headers.get("referrer-policy")).toBe("no-referrer");
     expect(headers.get("access-control-allow-origin")).toBe("*");
   }
+});
+
+describe("the key of a repeated head", () => {
+  const text = "sw_repeated";
+  const key = apiKey(text, { hash: hashKeyText(text), expiresNs: 10n ** 19n });
+
+  /** A connection that repeats its head, and the number of keys that were hashed. */
+  function opened() {
+    const clock = new ManualClock();
+    const ring = new KeyRing();
+    ring.replace([key]);
+    const hashed: string[] = [];
+    const keys = {
+      find: (each: string, nowNs: bigint) => {
+        hashed.push(each);
+        return ring.find(each, nowNs);
+      },
+      get: ring.get.bind(ring),
+      allows: ring.allows.bind(ring),
+    };
+    const { publicKeys } = new GatewayRun().publicKeys;
+    const callers = new Callers({ keys, publicKeys, clock, settings: { trustedProxies: [] } });
+    const fastPath = { connection: null as never, head: new Uint8Array() };
+    const head = {
+      method: "POST",
+      path: "/relay",
+      query: "",
+      header: (name: string) => (name === "api-key" ? text : undefined),
+      remoteAddress: "127.0.0.1",
+      isTls: false,
+      fastPath,
+    } satisfies HttpHead;
+    const find = (given: HttpHead = head) => callers.find({ ...given }, new Query(""), false).key;
+    return { clock, ring, hashed, head, callers, find };
+  }
+
+  it("is hashed once, and each request counts as a use", () => {
+    const { clock, hashed, callers, find } = opened();
+    expect([find(), find()]).toEqual([key, key]);
+    clock.move(1000);
+    expect(find()).toBe(key);
+    expect(hashed).toEqual([text]);
+    expect(callers.lastUseNs(key.id)).toBe(clock.nowNs());
+  });
+
+  it("is searched again on another connection, and without the fast path", () => {
+    const { hashed, head, find } = opened();
+    const { fastPath, ...plain } = head;
+    find();
+    find({ ...head, fastPath: { ...fastPath } });
+    find(plain);
+    find(plain);
+    expect(hashed).toHaveLength(4);
+  });
+
+  it.each([
+    ["revoked", [{ ...key, revokedNs: 1n }]],
+    ["removed", []],
+    ["limited to another address", [{ ...key, allowedRanges: ["192.0.2.0/24"] }]],
+    ["given another text", [{ ...key, hash: hashKeyText("other") }]],
+  ])("ends when it is %s", (_, keys) => {
+    const { ring, find } = opened();
+    expect(find()).toBe(key);
+    ring.replace(keys);
+    expect(find()).toBeUndefined();
+  });
+
+  it("ends when it expires", () => {
+    const { clock, find } = opened();
+    expect(find()).toBe(key);
+    clock.move(1e12);
+    clock.move(1e13);
+    expect(clock.nowNs() > 10n ** 19n).toBe(true);
+    expect(find()).toBeUndefined();
+  });
+
+  it("has its new limits after a change", () => {
+    const { ring, find } = opened();
+    find();
+    const changed = { ...key, requestsPerSecond: 5 };
+    ring.replace([changed]);
+    expect(find()).toBe(changed);
+    expect(find()).toBe(changed);
+  });
 });

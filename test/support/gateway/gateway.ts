@@ -189,6 +189,7 @@ export class GatewayRun {
       clock: this.clock,
       keys: {
         find: (text) => this.keys.get(text) ?? null,
+        get: (id) => [...this.keys.values()].find((key) => key.id === id) ?? null,
         allows: (key, address) => key.allowedRanges.includes(Buffer.from(address).toString("hex")),
       },
       publicKeys: this.publicKeys.publicKeys,
