@@ -10,7 +10,7 @@ it("returns the text of each transaction, also of those that left the cache", ()
   }
 });
 
-it("tells equal bytes of different arrays and parts of one buffer apart", () => {
+it("distinguishes arrays of equal bytes, and parts of one buffer", () => {
   const bytes = Uint8Array.of(1, 2, 3, 4, 5, 6);
   const parts = [bytes.subarray(0, 3), bytes.subarray(3), bytes.slice(0, 3)];
   expect(parts.map(base64Of)).toEqual(["AQID", "BAUG", "AQID"]);
