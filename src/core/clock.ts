@@ -66,17 +66,34 @@ export class WallClock {
     const monotonicNs = this.#monotonicNs();
     const differenceNs = BigInt(wallMs) * msNs - monotonicNs;
     const known = this.#differenceNs;
-    // More than the truncation, and some for the time between the two readings.
-    const wasSetBack = known !== undefined && known - differenceNs > 2n * msNs;
-    if (known === undefined || differenceNs > known || wasSetBack) {
+    if (known === undefined || differenceNs > known) {
       this.#differenceNs = differenceNs;
       return monotonicNs + differenceNs;
     }
-    return monotonicNs + known;
+    const setBackNs = known - differenceNs > setBackMinNs ? this.#setBackNs(known) : 0n;
+    this.#differenceNs = known - setBackNs;
+    return monotonicNs + known - setBackNs;
+  }
+
+  /** By how much the wall clock was set back; 0: it was not, and a delay between the two readings seemed so. */
+  #setBackNs(knownNs: bigint): bigint {
+    for (let attempt = 0; attempt < readingsMax; attempt++) {
+      const beforeNs = this.#monotonicNs();
+      const wallMs = this.#wallMs();
+      const afterNs = this.#monotonicNs();
+      if (afterNs - beforeNs >= msNs) continue;
+      const setBackNs = knownNs - (BigInt(wallMs) * msNs - afterNs);
+      return setBackNs > setBackMinNs ? setBackNs : 0n;
+    }
+    return 0n; // the next call decides
   }
 }
 
 const msNs = 1_000_000n;
+/** More than the truncation, and some for the time between the two readings. */
+const setBackMinNs = 2n * msNs;
+/** Attempts to read both clocks without a delay between them. */
+const readingsMax = 3;
 const wallClock = new WallClock(
   () => Date.now(),
   () => process.hrtime.bigint(),

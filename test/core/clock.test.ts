@@ -75,6 +75,29 @@ describe("wall clock", () => {
     expect(last >= 0n && last <= 1_700n).toBe(true);
   });
 
+  it("does not go back because of a delay between its readings", () => {
+    let nowNs = 1_000_000_000_000_000n;
+    const pauses: bigint[] = [];
+    const reading = (): bigint => {
+      const readNs = nowNs;
+      nowNs += pauses.shift() ?? 0n;
+      return readNs;
+    };
+    const clock = new WallClock(() => Number(reading() / 1_000_000n), reading);
+    let lastNs = clock.nowNs();
+    const delays = [[2_490_000n], [9_999_999n], [0n, 40_000_000n], Array(30).fill(5_000_001n)];
+    for (const each of delays) {
+      pauses.push(...each);
+      while (pauses.length > 0) {
+        const reportedNs = clock.nowNs();
+        expect(reportedNs).toBeLessThanOrEqual(nowNs);
+        expect(reportedNs).toBeGreaterThanOrEqual(lastNs);
+        lastNs = reportedNs;
+      }
+      expect(clock.nowNs()).toBe(nowNs);
+    }
+  });
+
   it("returns no future time after a delay between its readings", () => {
     let nowNs = 1_000_000_000_000_000n;
     let pausedNs = 0n;
