@@ -75,7 +75,7 @@ export class WallClock {
     return monotonicNs + known - setBackNs;
   }
 
-  /** By how much the wall clock was set back; 0: it was not, and a delay between the two readings seemed so. */
+  /** Time by which the wall clock was set back; 0: it was not, but a delay between the two readings looked like it. */
   #setBackNs(knownNs: bigint): bigint {
     for (let attempt = 0; attempt < readingsMax; attempt++) {
       const beforeNs = this.#monotonicNs();
