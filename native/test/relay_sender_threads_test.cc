@@ -83,8 +83,10 @@ struct SharedKernel {
 };
 
 // Counts by tag without a lock: ThreadSanitizer would report two threads at one target.
-struct TargetCounts final : SendObserver {
+struct TargetCounts final : TransmitObserver {
   std::array<uint64_t, kTargets> sent_to{}, failed_to{};
+  void cloned(uint32_t, uint64_t, uint64_t) override {}
+  void clone_failed(uint32_t, uint64_t, SendFailure) override {}
   void sent(uint32_t tag, uint32_t datagrams) override { sent_to[tag] += datagrams; }
   void failed(uint32_t tag, uint32_t datagrams, SendFailure failure) override {
     CHECK(failure == SendFailure::not_permitted);
@@ -139,6 +141,32 @@ struct SendersFixture {
     }
   }
 };
+
+// Whether `shreds` shreds to this many destinations are divided.
+bool is_divided(uint32_t destinations, uint32_t shreds, bool gso) {
+  SharedKernel kernel;
+  TargetCounts counts;
+  Transmit transmit({{3, 4, gso}, {}}, counts, SharedKernel::socket_calls());
+  CHECK_EQ(transmit.start_senders({1, 0, 0}), "");
+  std::vector<DestinationEntry> entries;
+  for (uint32_t i = 0; i < destinations; i++)
+    entries.push_back({loopback(true, static_cast<uint16_t>(i + 1)), 0, i});
+  const Bytes bytes = fanout_table(entries);
+  std::string error;
+  const auto fanout = FanoutTable::parse(bytes.data(), bytes.size(), 1, error);
+  CHECK_EQ(error, "");
+  const TargetLists lists(fanout.get(), nullptr, transmit.target_rules(1));
+  transmit.set_lists(lists);
+  std::array<uint64_t, 8> payloads{};
+  std::array<iovec, 8> parts;
+  for (size_t i = 0; i < parts.size(); i++) parts[i] = {&payloads[i], sizeof payloads[i]};
+  TransmitGroups groups{};
+  groups[0][0] = {parts.data(), shreds, 8};
+  transmit.add(0, groups, false);
+  transmit.flush();
+  for (uint32_t i = 0; i < destinations; i++) CHECK_EQ(counts.sent_to[i], shreds);
+  return transmit.divided_sends() > 0;
+}
 
 // A relay with many destinations of tier 1, in which `watched` is one, and two sender threads.
 struct DividingRelay {
@@ -255,6 +283,16 @@ TEST(sender_threads_report_a_refusal_for_its_target_only) {
     CHECK_EQ(fixture.counts.sent_to[i], is_refused ? 0 : datagrams);
     CHECK_EQ(fixture.counts.failed_to[i], is_refused ? datagrams : 0);
   }
+}
+
+// The limit counts messages: with GSO one per destination, otherwise one per shred.
+TEST(sender_threads_leave_small_sends_to_the_worker) {
+  constexpr uint32_t kLeast = SenderThreads::kMessagesLeast;
+  CHECK(!is_divided(kLeast - 1, 1, true));
+  CHECK(is_divided(kLeast, 1, true));
+  CHECK(!is_divided(kLeast - 1, 8, true));
+  CHECK(is_divided(kLeast / 8, 8, false));
+  CHECK(!is_divided(kLeast / 8 - 1, 8, false));
 }
 
 TEST(sender_threads_stop_while_they_poll_sleep_or_have_never_worked) {
