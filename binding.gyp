@@ -89,6 +89,7 @@
       "native/relay/source_table.cc",
       "native/relay/tables.cc",
       "native/relay/target_lists.cc",
+      "native/relay/sender_threads.cc",
       "native/relay/transmit.cc",
       "native/relay/worker.cc",
       "native/relay/worker_checks.cc",

@@ -27,6 +27,7 @@ import { attacksSection } from "./sections/attacks-section.ts";
 import { costSection } from "./sections/cost-section.ts";
 import { besideSection, handOverSection } from "./sections/deshred-overhead-section.ts";
 import { deshredSection, recoverySection } from "./sections/deshred-section.ts";
+import { dividedSection } from "./sections/divided-section.ts";
 import { gatewaySection } from "./sections/gateway-section.ts";
 import { landingsSection } from "./sections/landing-section.ts";
 import { latencySection, rateSection } from "./sections/latency-section.ts";
@@ -65,6 +66,7 @@ const scenarios: readonly Scenario[] = [
   { name: "latency", native: "latency", timeoutMs: 300_000, section: latencySection },
   { name: "rate", native: "rate", timeoutMs: 300_000, section: rateSection },
   { name: "transmit", native: "transmit", timeoutMs: 900_000, section: transmitSection },
+  { name: "divided", native: "divided", timeoutMs: 300_000, section: dividedSection },
   { name: "recovery", native: "recovery", timeoutMs: 60_000, section: recoverySection },
   { name: "deshred", native: "deshred", timeoutMs: 120_000, section: deshredSection },
   { name: "hand-over", native: "hand_over", timeoutMs: 120_000, section: handOverSection },

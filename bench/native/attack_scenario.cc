@@ -204,7 +204,7 @@ void run_attack(const Bench& bench, const Attack& attack, uint32_t round) {
                                      .cpu = bench.tested_cpu,
                                      .leader = stream.leader(),
                                      .sources = 2,
-                                     .deshred_cpus = bench.cpus});
+                                     .other_cpus = bench.cpus});
   if (!relay) return;
   Generator generator;
   generator.connect_to(relay->port());

@@ -66,7 +66,7 @@ bool BesideScenario::enter(uint32_t count) {
                                  .cpu = bench_.tested_cpu,
                                  .leader = stream_.leader(),
                                  .deshred = deshred,
-                                 .deshred_cpus = bench_.cpus});
+                                 .other_cpus = bench_.cpus});
     if (!relay) return false;
     contestants_.push_back({deshred ? "with" : "without", std::move(relay)});
   }

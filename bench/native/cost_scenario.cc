@@ -106,7 +106,7 @@ void CostScenario::enter(uint32_t count) {
     return OurRelay::open({.destinations = to,
                            .cpu = cpu,
                            .leader = stream_.leader(),
-                           .deshred_cpus = {bench_.helper_cpu}});
+                           .other_cpus = {bench_.helper_cpu}});
   };
   add("shredway", ours(destinations), count);
   add(kToNobody, ours({}), 0);

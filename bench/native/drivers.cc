@@ -49,6 +49,7 @@ std::unique_ptr<OurRelay> OurRelay::open(const OurRelayOptions& options) {
   relay_options.worker.shred_version = ShredStream::kShredVersion;
   relay_options.worker.wait = options.wait;
   relay_options.worker.gso = options.gso;
+  relay_options.worker.sender_threads = options.sender_threads;
   relay_options.worker.failed_checks_per_second = options.failed_checks_per_second;
   relay_options.cpus = {options.cpu};
   relay_options.deshred = options.deshred;
@@ -72,8 +73,8 @@ void OurRelay::find_threads(const std::vector<pid_t>& before, const OurRelayOpti
     const std::string name = thread_name(thread);
     if (options.whole_cost || name == "shredway-0") counted_threads_.push_back(thread);
     if (name == "shredway-0") worker_thread_ = thread;
-    if (name == "shredway-see" && !options.deshred_cpus.empty())
-      let_run_on(thread, options.deshred_cpus);
+    const bool is_other = name == "shredway-see" || name.starts_with("shredway-0-s");
+    if (is_other && !options.other_cpus.empty()) let_run_on(thread, options.other_cpus);
   }
 }
 

@@ -45,10 +45,11 @@ struct OurRelayOptions {
   uint32_t sources = 1;  // number of addresses from 127.0.0.1 on
   uint32_t failed_checks_per_second = 1000;
   bool deshred = true;  // as in the product
-  // CPUs of the deshred thread; empty: the CPUs of the caller. In the product it may run on any
-  // CPU.
-  std::vector<int> deshred_cpus = {};
+  // CPUs of the deshred thread and the sender threads; empty: the CPUs of the caller. In the
+  // product they may run on any CPU but the worker's.
+  std::vector<int> other_cpus = {};
   TransmitMode transmit = TransmitMode::socket;
+  uint32_t sender_threads = 0;
   bool whole_cost = false;  // cpu_ns() counts all threads of the relay, not only the worker
 };
 

@@ -43,7 +43,7 @@ std::unique_ptr<OurRelay> HandOverScenario::open(bool deshred) const {
                          .leader = stream_.leader(),
                          .wait = WaitMode::busy,
                          .deshred = deshred,
-                         .deshred_cpus = {bench_.helper_cpu}});
+                         .other_cpus = {bench_.helper_cpu}});
 }
 
 // Small batches, as at moderate load, and full ones.

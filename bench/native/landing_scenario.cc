@@ -150,7 +150,7 @@ void LandingScenario::run() {
   relay_ = OurRelay::open({.destinations = destinations,
                            .cpu = bench_.tested_cpu,
                            .leader = stream_.leader(),
-                           .deshred_cpus = bench_.cpus});
+                           .other_cpus = bench_.cpus});
   if (!relay_) return;
   generator_.connect_to(relay_->port());
   for (uint32_t round = 0; round <= bench_.options.rounds; round++)

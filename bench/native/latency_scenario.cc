@@ -93,7 +93,7 @@ void LatencyScenario::enter(uint32_t count) {
                            .cpu = cpu,
                            .leader = stream_.leader(),
                            .wait = wait,
-                           .deshred_cpus = bench_.cpus});
+                           .other_cpus = bench_.cpus});
   };
   add("forwarder", std::make_unique<ForwarderDriver>(destinations, cpu));
   add("shredway", ours(WaitMode::block));

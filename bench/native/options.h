@@ -40,6 +40,7 @@ void run_cost(const Bench& bench);
 void run_latency(const Bench& bench);
 void run_rate(const Bench& bench);
 void run_transmit(const Bench& bench);
+void run_divided(const Bench& bench);
 void run_peers(const Bench& bench);
 void run_steps(const Bench& bench);
 void run_worker(const Bench& bench);

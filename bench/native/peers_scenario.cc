@@ -156,7 +156,7 @@ void PeersScenario::add_ours(const char* name, const TransmitPath& path, Transmi
                                .cpu = bench_.tested_cpu,
                                .leader = stream_.leader(),
                                .sources = kSources,
-                               .deshred_cpus = {bench_.tested_cpu},
+                               .other_cpus = {bench_.tested_cpu},
                                .transmit = mode,
                                .whole_cost = true});
   if (!relay) return skipped(name, "cannot open the relay");

@@ -56,13 +56,13 @@ void RateScenario::run() {
       const auto ours = OurRelay::open({.destinations = destinations,
                                         .cpu = cpu,
                                         .leader = stream_.leader(),
-                                        .deshred_cpus = bench_.cpus});
+                                        .other_cpus = bench_.cpus});
       measure("shredway", ours.get(), {count, burst});
       if (set_device_segmentation(bench_.network, false)) {
         const auto other = OurRelay::open({.destinations = destinations,
                                            .cpu = cpu,
                                            .leader = stream_.leader(),
-                                           .deshred_cpus = bench_.cpus});
+                                           .other_cpus = bench_.cpus});
         measure("shredway_kernel_segments", other.get(), {count, burst});
         (void)set_device_segmentation(bench_.network, true);
       }

@@ -214,11 +214,10 @@ void Steps::add_shredder_steps() {
     stream_.make(kFecSetLeaves, out);
     keep(out.bytes.data());
   });
-  const auto relay =
-      std::shared_ptr<OurRelay>(OurRelay::open({.destinations = {},
-                                                .cpu = bench_.helper_cpu,
-                                                .leader = stream_.leader(),
-                                                .deshred_cpus = {bench_.helper_cpu}}));
+  const auto relay = std::shared_ptr<OurRelay>(OurRelay::open({.destinations = {},
+                                                               .cpu = bench_.helper_cpu,
+                                                               .leader = stream_.leader(),
+                                                               .other_cpus = {bench_.helper_cpu}}));
   if (!relay) return;
   const SnapshotLayout layout = relay->relay().layout(16, 200);
   auto words = std::make_shared<std::vector<uint64_t>>(layout.words);

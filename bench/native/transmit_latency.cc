@@ -72,7 +72,7 @@ void TransmitLatency::enter(const TransmitPath& path) {
     auto relay = OurRelay::open({.destinations = path.destinations,
                                  .cpu = bench.tested_cpu,
                                  .leader = stream_.leader(),
-                                 .deshred_cpus = {bench.helper_cpu},
+                                 .other_cpus = {bench.helper_cpu},
                                  .transmit = way});
     const auto count = static_cast<uint32_t>(path.destinations.size());
     if (!relay) print_transmit_skipped(name, "cannot open the relay");

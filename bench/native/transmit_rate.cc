@@ -37,7 +37,7 @@ void TransmitRate::measure(const Case& which, const TransmitPath& path, Transmit
   const auto relay = OurRelay::open({.destinations = path.destinations,
                                      .cpu = bench.tested_cpu,
                                      .leader = stream_.leader(),
-                                     .deshred_cpus = {bench.helper_cpu},
+                                     .other_cpus = {bench.helper_cpu},
                                      .transmit = way});
   if (!relay) return print_transmit_skipped("rate", "cannot open the relay");
   if (clone && !relay->wait_until_cloned(kDestinations))

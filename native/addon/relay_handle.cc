@@ -42,6 +42,8 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
       read_endpoints(object, "listen", options.listen) &&
       read_endpoints(object, "multicast", options.multicast) &&
       read_optional_cpus(object, options.cpus) &&
+      read_optional_u32(object, "senderThreads", kSenderThreadsMax,
+                        options.worker.sender_threads) &&
       read_optional_u32(object, "workers", kWorkersMax, options.workers) &&
       read_optional_bool(object, "authenticate", options.worker.authenticate) &&
       read_optional_u32(object, "shredVersion", 65535, shred_version) &&
@@ -122,6 +124,7 @@ std::vector<Napi::ClassPropertyDescriptor<RelayHandle>> RelayHandle::methods() {
           InstanceMethod<&RelayHandle::addresses>("addresses"),
           InstanceMethod<&RelayHandle::granted_receive_buffer>("grantedReceiveBuffer"),
           InstanceMethod<&RelayHandle::transmit>("transmit"),
+          InstanceMethod<&RelayHandle::sender_threads>("senderThreads"),
           InstanceMethod<&RelayHandle::priority_refusal>("priorityRefusal"),
           InstanceMethod<&RelayHandle::memory_lock>("memoryLock"),
           InstanceMethod<&RelayHandle::close>("close")};
@@ -287,6 +290,12 @@ Napi::Value RelayHandle::transmit(const Napi::CallbackInfo& info) {
   object.Set("interface", relay_->transmit_interface());
   object.Set("refusal", relay_->transmit_refusal());
   return object;
+}
+
+// -> sender threads of each worker that are in use.
+Napi::Value RelayHandle::sender_threads(const Napi::CallbackInfo& info) {
+  if (!is_open(info.Env())) return info.Env().Undefined();
+  return Napi::Number::New(info.Env(), relay_->sender_threads());
 }
 
 // -> why the workers have no raised priority; empty: they have it.

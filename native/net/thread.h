@@ -51,6 +51,8 @@ class Thread {
     if (!failure) return "";
     return "cannot pin a worker to CPU " + std::to_string(cpu) + ": " + std::strerror(failure);
   }
+  // Processor time of the thread until now; 0 if none runs.
+  uint64_t cpu_ns() const;
   // Adds the stack, if the thread runs.
   void lock_memory(MemoryLock& lock) const {
     if (running_) lock.add_stack(thread_);
@@ -123,10 +125,24 @@ class RaisedPriority {
   std::string refusal_;
 };
 
+// For a loop that waits for another thread without a system call.
+inline void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
 inline uint64_t clock_ns(clockid_t clock) {
   timespec time;
   clock_gettime(clock, &time);
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
+}
+
+inline uint64_t Thread::cpu_ns() const {
+  clockid_t clock;
+  return running_ && pthread_getcpuclockid(thread_, &clock) == 0 ? clock_ns(clock) : 0;
 }
 
 }  // namespace shredway

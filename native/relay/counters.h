@@ -27,6 +27,9 @@ namespace shredway {
   X(received)            /* datagrams taken from the sockets */                                   \
   X(batches)             /* receive calls that returned packets */                                \
   X(send_calls)          /* sendmmsg calls */                                                     \
+  X(divided_sends)       /* sends that the worker divided among its sender threads and itself */  \
+  X(late_senders)        /* sender threads that had not begun when a divided send was done */     \
+  X(sender_cpu_ns)       /* processor time of the worker's sender threads */                      \
   X(gso_fallbacks)       /* GSO messages that were sent as single datagrams instead */            \
   X(signature_checks)    /* Ed25519 verifications */                                              \
   X(prepared_checks)     /* verifications with a prepared key, among signature_checks */          \

@@ -40,6 +40,9 @@ std::string check(const RelayOptions& options) {
   if (!options.cpus.empty() && options.cpus.size() != options.workers)
     return "expected one CPU for each of " + std::to_string(options.workers) + " workers, got " +
            std::to_string(options.cpus.size());
+  if (options.worker.sender_threads > kSenderThreadsMax)
+    return "expected at most " + std::to_string(kSenderThreadsMax) +
+           " sender threads per worker, got " + std::to_string(options.worker.sender_threads);
   if (options.worker.ttl == 0) return "expected a TTL from 1 to 255, got 0";
   if (options.worker.dscp > 63)
     return "expected a DSCP from 0 to 63, got " + std::to_string(options.worker.dscp);
@@ -59,15 +62,17 @@ std::string check(const RelayOptions& options) {
   return "";
 }
 
-// Why the workers must not precede the other threads; empty: they may. Workers on every CPU would
-// stop the other threads during a flood.
-std::string crowding(const RelayOptions& options) {
+// Why the workers and their sender threads must not precede the other threads; empty: they may.
+// Workers on every CPU would stop the other threads during a flood.
+std::string crowding(const RelayOptions& options, uint32_t senders) {
   // Pinned workers may use CPUs that the process's own mask excludes.
   const auto cpus = options.cpus.empty() ? std::thread::hardware_concurrency()
                                          : static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN));
-  if (options.workers < cpus) return "";
-  return std::to_string(options.workers) + " workers on " + std::to_string(cpus) +
-         " CPUs leave none for the other threads";
+  if (options.workers * (1 + senders) < cpus) return "";
+  const std::string with_senders =
+      senders > 0 ? " with " + std::to_string(senders) + " sender threads each" : "";
+  return std::to_string(options.workers) + " workers" + with_senders + " on " +
+         std::to_string(cpus) + " CPUs leave none for the other threads";
 }
 
 // A relay that measures feeds sees everything that arrives.
@@ -126,12 +131,16 @@ void Relay::open_clones(const RelayOptions& options) {
 }
 
 std::string Relay::start_workers(const RelayOptions& options, std::vector<WorkerSockets> sockets) {
+  const bool may_divide = !options.network && !clone_plane_;
+  sender_threads_ = may_divide ? options.worker.sender_threads : 0;
   std::optional<RaisedPriority> raised;
-  priority_refusal_ = options.network ? "a simulation has no threads" : crowding(options);
+  priority_refusal_ =
+      options.network ? "a simulation has no threads" : crowding(options, sender_threads_);
   if (priority_refusal_.empty()) priority_refusal_ = raised.emplace().refusal();
   for (uint32_t i = 0; i < options.workers; i++) {
     WorkerOptions worker_options = options.worker;
     worker_options.number = i;
+    worker_options.sender_threads = sender_threads_;
     worker_options.slot_bounds = &slot_bounds_;
     worker_options.filtered = filters_noise(options);
     if (deshred_) {

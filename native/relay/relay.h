@@ -33,7 +33,7 @@ struct RelayOptions {
   // without IPv6 ignores IPv6 ones.
   std::vector<Endpoint> multicast;
   uint32_t workers = 1;   // 1..kWorkersMax
-  WorkerOptions worker;   // number, cpu and clone are set per worker
+  WorkerOptions worker;   // number, cpu and clone are set per worker; see sender_threads()
   std::vector<int> cpus;  // empty, or one per worker
   Endpoint send_from;     // unspecified: the kernel chooses; used for its family
   uint32_t receive_buffer_bytes = 64u << 20;
@@ -114,6 +114,9 @@ class Relay {
   // Why clones are not in use although they were requested, and how to enable them; empty if they
   // are, or were not requested.
   const std::string& transmit_refusal() const { return transmit_refusal_; }
+  // Sender threads of each worker. 0 if clones are in use or the network is simulated, whatever the
+  // option says.
+  uint32_t sender_threads() const { return sender_threads_; }
   // Why the workers have the priority of all other threads; empty: they precede them.
   const std::string& priority_refusal() const { return priority_refusal_; }
   // Why the workers' memory is not locked although that was requested; empty: it is, or was not
@@ -145,6 +148,7 @@ class Relay {
   Tables tables_;
   MemoryNetwork* network_ = nullptr;
   uint32_t tier_count_ = 1;
+  uint32_t sender_threads_ = 0;
   std::vector<Endpoint> addresses_;
   uint32_t granted_receive_buffer_bytes_ = 0;
   std::string transmit_refusal_;

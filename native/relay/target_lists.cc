@@ -64,6 +64,7 @@ TargetLists::List list_of(DividedTargets& divided, std::span<const CloneLists::L
   TargetLists::List list;
   list.targets = std::move(divided.by_socket);
   list.by_socket = static_cast<uint32_t>(list.targets.size());
+  for (const TransmitTarget& target : list.targets) list.socket_kinds[target.kind]++;
   for (size_t i = 0; i < kCloneListsPerList; i++) {
     list.by_clone[i] = {static_cast<uint32_t>(list.targets.size()),
                         static_cast<uint32_t>(divided.by_clone[i].size())};

@@ -60,6 +60,7 @@ class TargetLists {
   struct List {
     std::vector<TransmitTarget> targets;  // targets by socket first, then those of each clone list
     uint32_t by_socket = 0;
+    std::array<uint32_t, kTransmitKinds> socket_kinds{};  // targets by socket of each kind
     std::array<Range, kCloneListsPerList> by_clone{};
   };
 

@@ -1,5 +1,6 @@
 #include "relay/transmit.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "net/udp_socket.h"
@@ -21,21 +22,28 @@ constexpr size_t family_of(size_t clone_list) { return clone_list % 2; }
 Transmit::Transmit(const TransmitOptions& options, TransmitObserver& observer,
                    const SocketCalls& calls)
     : observer_(observer),
-      send_ipv4_(options.send_ipv4, options.gso, observer, calls),
-      send_ipv6_(options.send_ipv6, options.gso, observer, calls) {
+      sockets_(options.sockets),
+      calls_(calls),
+      by_socket_(options.sockets, observer, calls) {
   if (!options.clone.targets) return;
   CloneHeader& header = header_;
-  header.source_port_ipv4 = local_endpoint(options.send_ipv4).port;
-  header.source_port_ipv6 = local_endpoint(options.send_ipv6).port;
+  header.source_port_ipv4 = local_endpoint(sockets_.ipv4).port;
+  header.source_port_ipv6 = local_endpoint(sockets_.ipv6).port;
   header.ttl = options.ttl;
   header.dscp = options.dscp;
   CloneObserver& own = *this;
-  clone_ = std::make_unique<CloneBatch>(options.clone, header, options.gso, own, calls);
-  families_ = {clone_->families().ipv4 && options.send_ipv4 >= 0,
-               clone_->families().ipv6 && options.send_ipv6 >= 0};
+  clone_ = std::make_unique<CloneBatch>(options.clone, header, sockets_.gso, own, calls);
+  families_ = {clone_->families().ipv4 && sockets_.ipv4 >= 0,
+               clone_->families().ipv6 && sockets_.ipv6 >= 0};
 }
 
 Transmit::~Transmit() = default;
+
+std::string Transmit::start_senders(const SenderThreadsOptions& options) {
+  std::string error;
+  senders_ = SenderThreads::start(options, sockets_, observer_, calls_, error);
+  return error;
+}
 
 // ---- lists ----------------------------------------------------------------------------------
 
@@ -69,15 +77,28 @@ std::span<const TransmitTarget> Transmit::socket_targets(uint32_t list) const {
 void Transmit::add(uint32_t list, const Groups& groups, bool recovered) {
   if (clone_targets_[0] + clone_targets_[1] > 0) add_by_clone(list, groups, recovered);
   const std::span<const TransmitTarget> targets = socket_targets(list);
+  if (senders_ && is_worth_dividing(list, groups)) {
+    by_socket_.flush();  // of lists that were added before
+    senders_->send_to_all(targets, groups, rotations_[list]++, by_socket_);
+    return;
+  }
   const size_t size = targets.size();
   const size_t start = size > 0 ? rotations_[list] % size : 0;
   rotations_[list]++;
   for (size_t i = 0; i < size; i++) {
     const size_t place = start + i < size ? start + i : start + i - size;
-    const TransmitTarget& target = targets[place];
-    for (const PayloadGroup& group : groups[target.kind])
-      if (group.count > 0) add_by_socket(target, group);
+    by_socket_.add(targets[place], groups);
   }
+}
+
+bool Transmit::is_worth_dividing(uint32_t list, const Groups& groups) const {
+  uint64_t messages = 0;
+  for (size_t kind = 0; kind < kTransmitKinds; kind++) {
+    const uint64_t targets = lists_->lists()[list].socket_kinds[kind];
+    for (const PayloadGroup& group : groups[kind])
+      messages += targets * (sockets_.gso ? std::min(group.count, 1u) : group.count);
+  }
+  return messages >= SenderThreads::kMessagesLeast;
 }
 
 void Transmit::add_by_clone(uint32_t list, const Groups& groups, bool recovered) {
@@ -103,20 +124,14 @@ void Transmit::add_all_by_socket(std::span<const TransmitTarget> targets,
     for (const PayloadGroup& group : groups) {
       if (group.count == 0) continue;
       clone_fallbacks_ += group.count;
-      add_by_socket(target, group);
+      by_socket_.add(target, group);
     }
   }
 }
 
-void Transmit::add_by_socket(const TransmitTarget& target, const PayloadGroup& group) {
-  SendBatch& batch = target.is_ipv4() ? send_ipv4_ : send_ipv6_;
-  batch.add(group, &target.address, target.address_bytes(), target.tag);
-}
-
 void Transmit::flush() {
   if (clone_) clone_->flush();
-  send_ipv4_.flush();
-  send_ipv6_.flush();
+  by_socket_.flush();
   if (clones_broken_ && !clones_closed_) close_clones();
 }
 
@@ -139,7 +154,7 @@ void Transmit::not_cloned(uint32_t clone_list, uint32_t from, uint32_t count,
   const TargetLists::Range& range = list.by_clone[clone_list % kCloneListsPerList];
   clone_fallbacks_ += uint64_t{count} * group.count;
   for (uint32_t i = 0; i < count; i++)
-    add_by_socket(list.targets[range.first + (from + i) % range.count], group);
+    by_socket_.add(list.targets[range.first + (from + i) % range.count], group);
 }
 
 // ---- counts ---------------------------------------------------------------------------------
@@ -150,8 +165,8 @@ void Transmit::settle(uint64_t now_ns) {
   if (since_ns >= 0 && since_ns < static_cast<int64_t>(kRetryAfter_ns)) return;
   retried_ns_ = now_ns;
   refused_ = {};
-  send_ipv4_.forget_refusals();
-  send_ipv6_.forget_refusals();
+  by_socket_.forget_refusals();
+  if (senders_) senders_->forget_refusals();
 }
 
 void Transmit::cloned(uint32_t tag, uint64_t datagrams, uint64_t recovered_datagrams) {
@@ -163,12 +178,12 @@ void Transmit::clone_failed(uint32_t tag, uint64_t datagrams, SendFailure failur
 }
 
 uint64_t Transmit::system_calls() const {
-  return send_ipv4_.system_calls() + send_ipv6_.system_calls() +
+  return by_socket_.system_calls() + (senders_ ? senders_->system_calls() : 0) +
          (clone_ ? clone_->system_calls() : 0);
 }
 
 uint64_t Transmit::gso_fallbacks() const {
-  return send_ipv4_.gso_fallbacks() + send_ipv6_.gso_fallbacks();
+  return by_socket_.gso_fallbacks() + (senders_ ? senders_->gso_fallbacks() : 0);
 }
 
 }  // namespace shredway

@@ -2,24 +2,24 @@
 //
 // The worker sets the target lists (target_lists.h) and adds the payloads for each kind of target.
 // Targets of the clone lists are cloned to. All others, and those that a clone trigger did not
-// serve, are sent to by socket. Each target of a list gets each payload once, in one way. Belongs
-// to one worker's thread; no allocation after construction.
+// serve, are sent to by socket, with the sender threads if these exist and there is enough to send.
+// Each target of a list gets each payload once, in one way. Belongs to one worker's thread; no
+// allocation after construction and start_senders().
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "clone/clone.h"
-#include "net/udp_batch.h"
+#include "relay/sender_threads.h"
 #include "relay/source_table.h"
+#include "relay/target_batch.h"
 #include "relay/target_lists.h"
 
 namespace shredway {
-
-// Payload groups for one kind at a time; the groups differ in payload length.
-inline constexpr size_t kTransmitGroups = 2;
 
 // Lists of one worker.
 inline constexpr size_t kTransmitListsMax = kTiersMax;
@@ -36,9 +36,7 @@ class TransmitObserver : public SendObserver {
 };
 
 struct TransmitOptions {
-  int send_ipv4 = -1;
-  int send_ipv6 = -1;  // -1: IPv6 targets fail as invalid
-  bool gso = true;
+  SendSockets sockets{};
   CloneRegion clone{};  // without targets: all sends by socket
   uint8_t ttl = 64;     // for clones; sockets have their own
   uint8_t dscp = 0;
@@ -46,8 +44,7 @@ struct TransmitOptions {
 
 class Transmit final : private CloneObserver {
  public:
-  // Payloads for each kind of target. Empty groups (count 0) are skipped.
-  using Groups = std::array<std::array<PayloadGroup, kTransmitGroups>, kTransmitKinds>;
+  using Groups = TransmitGroups;
 
   static constexpr uint64_t kRetryAfter_ns = 10'000'000'000;
 
@@ -57,6 +54,10 @@ class Transmit final : private CloneObserver {
   Transmit(const Transmit&) = delete;
   Transmit& operator=(const Transmit&) = delete;
 
+  // Starts threads that help to send by socket. Precondition: no clones. Returns an error text,
+  // empty on success. The observer is then called by these threads too, inside add().
+  std::string start_senders(const SenderThreadsOptions& options);
+
   // Rules that lists for this worker must be built with.
   TargetRules target_rules(uint32_t tier_count) const;
   // Replaces all lists after reporting the counts of the old ones. `lists` must be built for this
@@ -64,7 +65,8 @@ class Transmit final : private CloneObserver {
   // kTransmitListsMax lists. Only between flush() and add().
   void set_lists(const TargetLists& lists);
   // Adds the groups for all targets of the list. The start rotates, so that no target is always
-  // last. Payloads must stay valid until the flush. `recovered`: clones are counted apart.
+  // last. Payloads must stay valid until the flush. `recovered`: clones are counted apart. With
+  // sender threads, all targets of a large list have their datagrams when this returns.
   void add(uint32_t list, const Groups& groups, bool recovered);
   // Sends everything: clones first, because they reach many targets at little cost.
   void flush();
@@ -74,8 +76,8 @@ class Transmit final : private CloneObserver {
 
   // The memory of sends by socket.
   void lock_memory(MemoryLock& lock) const {
-    send_ipv4_.lock_memory(lock);
-    send_ipv6_.lock_memory(lock);
+    by_socket_.lock_memory(lock);
+    if (senders_) senders_->lock_memory(lock);
   }
   uint32_t cloned_targets() const;  // targets sent to by clone now
   uint64_t clone_triggers() const { return clone_ ? clone_->triggers() : 0; }
@@ -88,6 +90,11 @@ class Transmit final : private CloneObserver {
   uint64_t clone_refusals() const { return clone_refusals_; }
   uint64_t system_calls() const;
   uint64_t gso_fallbacks() const;
+  // Sends that the sender threads took part in, threads that were late for one, and their processor
+  // time. 0 without such threads.
+  uint64_t divided_sends() const { return senders_ ? senders_->sends() : 0; }
+  uint64_t late_senders() const { return senders_ ? senders_->late() : 0; }
+  uint64_t sender_cpu_ns() const { return senders_ ? senders_->cpu_ns() : 0; }
 
  private:
   std::span<const TransmitTarget> socket_targets(uint32_t list) const;
@@ -95,15 +102,16 @@ class Transmit final : private CloneObserver {
   void add_by_clone(uint32_t list, const Groups& groups, bool recovered);
   void add_all_by_socket(std::span<const TransmitTarget> targets,
                          const std::array<PayloadGroup, kTransmitGroups>& groups);
-  void add_by_socket(const TransmitTarget& target, const PayloadGroup& group);
+  bool is_worth_dividing(uint32_t list, const Groups& groups) const;
   void cloned(uint32_t tag, uint64_t datagrams, uint64_t recovered_datagrams) override;
   void clone_failed(uint32_t tag, uint64_t datagrams, SendFailure failure) override;
   void not_cloned(uint32_t clone_list, uint32_t from, uint32_t count, const PayloadGroup& group,
                   int error_number) override;
 
   TransmitObserver& observer_;
-  SendBatch send_ipv4_;
-  SendBatch send_ipv6_;
+  const SendSockets sockets_;
+  const SocketCalls& calls_;
+  TargetBatch by_socket_;
   CloneHeader header_;
   CloneFamilies families_;
   const TargetLists* lists_ = nullptr;
@@ -113,9 +121,10 @@ class Transmit final : private CloneObserver {
   uint64_t retried_ns_ = 0;
   uint64_t clone_fallbacks_ = 0;
   uint64_t clone_refusals_ = 0;
-  bool clones_broken_ = false;         // a trigger was not executed: send no more of them
-  bool clones_closed_ = false;         // and no lists are in use
-  std::unique_ptr<CloneBatch> clone_;  // nullptr: no clone plane
+  bool clones_broken_ = false;              // a trigger was not executed: send no more of them
+  bool clones_closed_ = false;              // and no lists are in use
+  std::unique_ptr<CloneBatch> clone_;       // nullptr: no clone plane
+  std::unique_ptr<SenderThreads> senders_;  // nullptr: none
 };
 
 }  // namespace shredway

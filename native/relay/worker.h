@@ -75,6 +75,7 @@ struct WorkerOptions {
   WaitMode wait = WaitMode::block;
   uint32_t spin_us = 150;
   int cpu = -1;                              // -1: not pinned
+  uint32_t sender_threads = 0;               // only without `clone`; up to kSenderThreadsMax
   uint32_t failed_checks_per_second = 1000;  // of single shreds of a failing source, at least 1
   bool gso = true;
   uint8_t ttl = 64;     // or IPv6 hop limit
@@ -196,6 +197,7 @@ class Worker final : private TransmitObserver {
   };
 
   Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tables, std::string& error);
+  std::string start_senders();
   void run();
   void handle_batch(const WorkerSockets::Receive& from);
   bool examine(const ReceivedPacket& packet, const WorkerSockets::Receive& from);

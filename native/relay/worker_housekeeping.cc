@@ -52,6 +52,9 @@ void Worker::housekeeping(uint64_t now_ns) {
   expire_pending(now_ns);
   counters[WorkerCounter::cpu_ns].set(options_.calls->clock_ns(CLOCK_THREAD_CPUTIME_ID));
   counters[WorkerCounter::send_calls].set(transmit_.system_calls());
+  counters[WorkerCounter::divided_sends].set(transmit_.divided_sends());
+  counters[WorkerCounter::late_senders].set(transmit_.late_senders());
+  counters[WorkerCounter::sender_cpu_ns].set(transmit_.sender_cpu_ns());
   counters[WorkerCounter::gso_fallbacks].set(transmit_.gso_fallbacks());
   counters[WorkerCounter::clone_triggers].set(transmit_.clone_triggers());
   counters[WorkerCounter::clone_fallbacks].set(transmit_.clone_fallbacks());

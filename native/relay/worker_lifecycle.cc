@@ -31,8 +31,10 @@ Worker::Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tabl
       recent_(RecentShreds::create(options.prefault)),
       challenge_echo_(*options.calls),
       received_(*options.calls),
-      transmit_({sockets_.send_ipv4.fd(), sockets_.send_ipv6.fd(), options.gso, options.clone,
-                 options.ttl, options.dscp},
+      transmit_({{sockets_.send_ipv4.fd(), sockets_.send_ipv6.fd(), options.gso},
+                 options.clone,
+                 options.ttl,
+                 options.dscp},
                 *this, *options.calls),
       send_queue_(std::make_unique<SendQueue>()),
       receive_drop_counter_(receive_fds(sockets_), multicast_fds(sockets_), options.filtered),
@@ -52,10 +54,19 @@ std::unique_ptr<Worker> Worker::start(const WorkerOptions& options, WorkerSocket
                                       Tables& tables, std::string& error) {
   std::unique_ptr<Worker> worker = create(options, std::move(sockets), tables, error);
   if (!worker) return nullptr;
+  if (options.sender_threads > 0) error = worker->start_senders();
+  if (!error.empty()) return nullptr;
   error = worker->thread_.start<&Worker::run>(worker.get(),
                                               "shredway-" + std::to_string(options.number));
   if (error.empty() && options.cpu >= 0) error = worker->thread_.pin(options.cpu);
   return error.empty() ? std::move(worker) : nullptr;
+}
+
+// A thread that polls without end would take a processor from the other threads, because it has
+// none of its own.
+std::string Worker::start_senders() {
+  return transmit_.start_senders({options_.sender_threads, options_.number,
+                                  options_.wait == WaitMode::block ? 0 : options_.spin_us});
 }
 
 std::string Worker::change_membership(uint16_t port, const GroupMembership& membership,

@@ -18,6 +18,7 @@ import { loadLeaderSchedule } from "../relay/leaders/schedule.ts";
 import { placeThreads } from "../relay/place-threads.ts";
 import { RelayService } from "../relay/relay-service.ts";
 import { relayOptionsOf } from "../relay/relay-tables.ts";
+import type { SenderThreadsChoice } from "../relay/sender-threads.ts";
 import { SubscriberService } from "../relay/shredstream/subscriber-service.ts";
 import { slotFileIn } from "../relay/slot-floor.ts";
 import type { StreamService } from "../relay/streams/stream-service.ts";
@@ -41,6 +42,8 @@ interface ServiceDependencies {
   readonly prefault?: boolean;
   /** Worker i runs on workerCpus[i]; default: relay.cpus. */
   readonly workerCpus?: readonly number[];
+  /** Default: relay.senderThreads; `auto`: none. */
+  readonly senderThreads?: SenderThreadsChoice;
   readonly log: Logger;
   readonly clock: Clock;
   /** Listening socket at `shredstream.listen`, to take over; default: a new one is opened. */
@@ -53,6 +56,7 @@ function openRelayPart({
   config,
   prefault,
   workerCpus = [],
+  senderThreads,
   log,
   clock,
 }: ServiceDependencies): RelayService {
@@ -60,6 +64,7 @@ function openRelayPart({
     ...relayOptionsOf(config.relay),
     ...(prefault !== undefined && { prefault }),
     ...(workerCpus.length > 0 && { cpus: workerCpus }),
+    ...(senderThreads && { senderThreads: senderThreads.perWorker }),
   });
   try {
     return new RelayService({
@@ -71,6 +76,7 @@ function openRelayPart({
       fetchDestinations,
       shredstream: { readKey: readKeyPair, random: Math.random },
       slotFile: slotFileIn(config.data.directory),
+      ...(senderThreads && { senderThreads }),
       log,
       clock,
     });
@@ -185,14 +191,14 @@ export async function openServiceOf(
   const permitted = permittedCpus();
   const explain = (error: unknown) => withConfigurationKey(error, config, permitted);
   try {
-    const workerCpus = placeThreads(config.relay, log);
+    const places = placeThreads(config.relay, log);
     const startWarmUp = () => WarmUp.start({ config, log, clock });
     return await openService({
       config,
       readConfig,
       explain,
       startWarmUp,
-      workerCpus,
+      ...places,
       log,
       clock,
     });

@@ -26,6 +26,7 @@ import { type InterfaceReader, readInterface } from "./multicast/interface-reade
 import { type GroupState, MulticastGroups } from "./multicast/multicast-groups.ts";
 import { RelayEvents, type UnreachableListener } from "./relay-events.ts";
 import { restartKeys, withTablesOf } from "./relay-tables.ts";
+import { type SenderThreadsChoice, senderThreadsText } from "./sender-threads.ts";
 import {
   type ShredstreamEnvironment,
   ShredstreamSources,
@@ -54,6 +55,8 @@ interface RelayServiceDependencies {
   readonly shredstream?: ShredstreamEnvironment;
   /** Keeps the highest slot over a restart; absent: old shreds are accepted after one. */
   readonly slotFile?: string;
+  /** Why the relay was opened with its number of sender threads, for the log. */
+  readonly senderThreads?: SenderThreadsChoice;
   readonly log: Logger;
   readonly clock: Clock;
 }
@@ -81,6 +84,7 @@ export class RelayService {
   #watch: ScheduleCheck | undefined;
   readonly #traffic = new TrafficCheck();
   readonly #transmit: TransmitReport;
+  readonly #senderThreads: SenderThreadsChoice | undefined;
   readonly #multicast: MulticastGroups;
   /** Listening addresses of groups, fixed at the start. */
   readonly #groupListeners: readonly string[];
@@ -112,6 +116,7 @@ export class RelayService {
     this.#readOwnAddresses = dependencies.readOwnAddresses;
     this.#log = dependencies.log;
     this.#transmit = new TransmitReport(this.relay, this.#log);
+    this.#senderThreads = dependencies.senderThreads;
     this.#clock = dependencies.clock;
     this.#inForce = dependencies.config.relay;
     this.#node = dependencies.node;
@@ -141,7 +146,8 @@ export class RelayService {
   /** Settles when the leader schedule is active, or when the node could not provide it yet. */
   async start(): Promise<void> {
     this.#transmit.logStart(this.#inForce.transmit);
-    const { priorityRefusal, memoryLock } = this.relay;
+    const { priorityRefusal, memoryLock, senderThreads } = this.relay;
+    if (this.#senderThreads) this.#log.info(senderThreadsText(senderThreads, this.#senderThreads));
     if (priorityRefusal !== null) this.#log.info(normalPriorityText(priorityRefusal));
     if (memoryLock.bytes > 0)
       this.#log.info({ bytes: memoryLock.bytes }, "relay: the workers' memory is locked in RAM");

@@ -30,6 +30,7 @@ export function relayOptionsOf(relay: RelayConfig): RelayOptions {
     },
     transmit: relay.transmit === "auto" ? "automatic" : relay.transmit,
     ...(Array.isArray(relay.cpus) && { cpus: relay.cpus }),
+    ...(relay.senderThreads !== "auto" && { senderThreads: relay.senderThreads }),
     failedChecksPerSecond: relay.failedChecksPerSecond,
     keepRetransmitterSignatures: relay.keepRetransmitterSignatures,
     deshred: relay.deshred,

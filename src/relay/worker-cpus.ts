@@ -35,7 +35,7 @@ interface WorkerCpus {
 }
 
 /** CPUs that the event loop, JavaScript's helpers, the database and the kernel's network processing need. */
-const othersMin = 2;
+export const othersMin = 2;
 /** With fewer CPUs in all, the kernel places the workers. */
 const allowedMin = 4;
 /** The other threads leave the siblings of the workers' CPUs idle if this many CPUs remain for them. */
@@ -84,7 +84,11 @@ function placedByKernel(reason: string): WorkerCpus {
   return { workers: [], others: [], reason };
 }
 
-function usableCpus({ allowed, isolated }: WorkerCpuFacts): number[] {
+/** CPUs that the kernel may schedule this process on. */
+export function usableCpus({
+  allowed,
+  isolated,
+}: Pick<WorkerCpuFacts, "allowed" | "isolated">): number[] {
   return allowed.filter((cpu) => !isolated.includes(cpu));
 }
 

@@ -12,20 +12,21 @@ const eightCpus = {
 };
 
 function place(
-  relay: Parameters<typeof placeThreads>[0],
+  relay: Omit<Parameters<typeof placeThreads>[0], "senderThreads">,
   { refusal = null, allowed = eightCpus.allowed }: { refusal?: string | null; allowed?: number[] },
 ) {
   const lines: string[] = [];
   const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
   const moves: (readonly number[])[] = [];
-  const cpus = placeThreads(relay, log, {
+  const places = placeThreads({ ...relay, senderThreads: "auto" }, log, {
     readFacts: () => ({ ...eightCpus, allowed }),
     keepThreadsOn: (others) => {
       moves.push(others);
       return refusal;
     },
   });
-  return { cpus, moves, lines: lines.map((line) => JSON.parse(line)) };
+  const { workerCpus: cpus, senderThreads } = places;
+  return { cpus, senderThreads, moves, lines: lines.map((line) => JSON.parse(line)) };
 }
 
 describe("placeThreads", () => {
@@ -43,6 +44,11 @@ describe("placeThreads", () => {
     expect(lines).toMatchObject([
       { level: "info", msg: expect.stringContaining("the kernel places the workers") },
     ]);
+  });
+
+  it("gives sender threads CPUs that neither the workers nor the other threads need", () => {
+    expect(place({ workers: 1 }, {}).senderThreads.perWorker).toBe(2);
+    expect(place({ workers: 1 }, { allowed: [0, 1] }).senderThreads.perWorker).toBe(0);
   });
 
   it("leaves the workers to the kernel if the other threads cannot be moved", () => {

@@ -47,8 +47,7 @@ function cell(text: string): string {
 
 const head = `# Configuration
 
-For operators who write \`shredway.yaml\`. After reading this page you can write a configuration, keep secrets outside
-of it, and look up each key.
+For operators who write \`shredway.yaml\`. After reading this page you can write a configuration, keep secrets outside of it, and look up each key.
 
 Start the service with \`shredway start --config shredway.yaml\`. The file is YAML 1.2. Add \`--print-config\` to print
 the effective configuration, with secrets masked.

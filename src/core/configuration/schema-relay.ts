@@ -10,9 +10,10 @@ import { discovery } from "./schema-discovery.ts";
 import { integer, key, name, nameExpects, parsed, parseEndpointOrPortZero } from "./schema-keys.ts";
 import { shredstream } from "./schema-shredstream.ts";
 
-/** Limits of the data plane (native/relay/source_table.h, fanout_table.h, relay.h). */
+/** Limits of the data plane (native/relay/source_table.h, fanout_table.h, relay.h, sender_threads.h). */
 const configLimits = {
   workers: 64,
+  senderThreads: 15,
   tiers: 8,
   sources: 256,
   destinations: 4096,
@@ -289,6 +290,16 @@ export const relay = z.strictObject({
         "if two others remain. `none`: the kernel places the workers.",
       absent:
         "each worker gets a core of its own if enough CPUs remain (docs/tuning.md), otherwise as `none`",
+    },
+  ),
+  senderThreads: key(
+    z.union([z.literal("auto"), integer(0, configLimits.senderThreads)]).default("auto"),
+    {
+      expects: `auto or an integer 0 to ${configLimits.senderThreads}`,
+      unit: "threads",
+      meaning:
+        "Threads that help each worker to send by socket to many destinations. `auto`: up to two, as far " +
+        "as CPUs remain beside the workers and two others. Off while clones are in use (docs/transmit.md).",
     },
   ),
   lockMemory: key(z.boolean().default(false), {

@@ -342,6 +342,7 @@ const checks: readonly ((input: Input) => Found)[] = [
   cpus.workerCpus,
   cpus.idleStates,
   cpus.workerPriority,
+  cpus.senderThreads,
   cpus.workerMemory,
   cpus.ticks,
   cpus.memoryNode,

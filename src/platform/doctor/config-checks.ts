@@ -101,6 +101,7 @@ export function configuredSettingsOf(relay: RelayConfig): ConfiguredSettings {
     workers: relay.workers,
     cpus: Array.isArray(relay.cpus) ? relay.cpus : [],
     placesWorkers: relay.cpus !== "none",
+    senderThreads: relay.senderThreads,
     lockMemory: relay.lockMemory,
     wait: relay.receive.wait,
     busyPollMicroseconds: relay.receive.busyPollMicroseconds,

@@ -3,6 +3,7 @@
 // A part of checks.ts. docs/tuning.md states the benefit of each remedy and how to revert it.
 
 import { expandCpuList } from "../../core/cpu-list.ts";
+import { chooseSenderThreads, senderThreadsText, spareCpus } from "../../relay/sender-threads.ts";
 import { chooseWorkerCpus, workerCpusText } from "../../relay/worker-cpus.ts";
 import { about, type Found } from "./finding.ts";
 import type { Input } from "./input.ts";
@@ -70,13 +71,36 @@ export function workerCpus({ facts, configured }: Input): Found {
       "set relay.cpus to other CPUs, or restart the service, which avoids the pinned threads that it can see",
     );
   }
+  return ok(workerCpusText(chosenCpus({ facts, configured })));
+}
+
+function chosenCpus({ facts, configured }: Pick<Input, "facts" | "configured">) {
   const wanted = configured.cpus.length > 0 ? configured.cpus : undefined;
-  const others = pinned.filter(({ name }) => !workerName.test(name));
-  const chosen = chooseWorkerCpus(configured.placesWorkers ? wanted : "none", configured.workers, {
+  const others = facts.workerCpus.pinned.filter(({ name }) => !workerName.test(name));
+  return chooseWorkerCpus(configured.placesWorkers ? wanted : "none", configured.workers, {
     ...facts.workerCpus,
     pinned: others,
   });
-  return ok(workerCpusText(chosen));
+}
+
+export function senderThreads({ facts, configured, probes }: Input): Found {
+  const { ok, warn } = about(
+    "sender-threads",
+    "A sender thread without a CPU of its own makes its worker wait for it.",
+  );
+  const threadFacts = {
+    ...facts.workerCpus,
+    workerCpus: chosenCpus({ facts, configured }).workers,
+  };
+  const clones = configured.transmit !== "socket" && probes.cloneRefusal === null;
+  const choice = chooseSenderThreads(configured, threadFacts);
+  const text = senderThreadsText(clones ? 0 : choice.perWorker, choice);
+  const spare = Math.max(0, spareCpus(configured.workers, threadFacts));
+  if (clones || configured.workers * choice.perWorker <= spare) return ok(text);
+  return warn(
+    `${text}, but only ${spare} CPUs remain beside the workers and the other threads`,
+    "set relay.senderThreads to auto, or give the machine more CPUs",
+  );
 }
 
 /** As the user of this command, which may have more privileges than the service. */

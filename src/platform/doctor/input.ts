@@ -12,6 +12,7 @@ export interface ConfiguredSettings {
   readonly cpus: readonly number[];
   /** False: relay.cpus is `none`, so the kernel places the workers. */
   readonly placesWorkers: boolean;
+  readonly senderThreads: number | "auto";
   readonly lockMemory: boolean;
   readonly wait: "block" | "spin" | "busy";
   readonly busyPollMicroseconds: number;

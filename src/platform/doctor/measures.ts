@@ -50,6 +50,7 @@ export const measures: Readonly<Record<string, string>> = {
   "udp-drops": `nstat -az UdpRcvbufErrors, and ${drops}`,
   swap: "no swapping: si and so of vmstat 1 are 0",
   "worker-cpus": `${latency}; taskset -cp THREAD, of a worker's thread`,
+  "sender-threads": `${latency}; shredway_relay_worker_divided_sends_total increases, and shredway_relay_worker_late_senders_total by less`,
   "worker-memory": "VmLck in /proc/PID/status of the service is above 300 MB per worker",
   "worker-priority": `${latency}; ps -eLo ni,comm shows -15 beside shredway-0`,
   "locked-memory": 'transmit=clone in the line "ready"',

@@ -261,6 +261,21 @@ const workers: readonly RelayMetric[] = [
     (worker) => worker.send_calls,
   ),
   ofWorkers(
+    "shredway_relay_worker_divided_sends_total",
+    "Sends that the worker divided among its sender threads and itself.",
+    (worker) => worker.divided_sends,
+  ),
+  ofWorkers(
+    "shredway_relay_worker_late_senders_total",
+    "Sender threads that had not begun when the others had sent everything.",
+    (worker) => worker.late_senders,
+  ),
+  ofWorkers(
+    "shredway_relay_worker_sender_cpu_seconds_total",
+    "CPU time of the worker's sender threads.",
+    (worker) => nanoseconds(worker.sender_cpu_ns),
+  ),
+  ofWorkers(
     "shredway_relay_worker_gso_fallbacks_total",
     "GSO messages that were sent as single datagrams because the kernel rejected segmentation.",
     (worker) => worker.gso_fallbacks,

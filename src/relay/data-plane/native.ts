@@ -75,6 +75,7 @@ export interface NativeRelayOptions {
   multicast?: Uint8Array[];
   workers: number;
   cpus?: number[];
+  senderThreads?: number;
   authenticate: boolean;
   shredVersion: number;
   tierCount: number;
@@ -157,6 +158,8 @@ export interface NativeRelay {
   receiveDrops(): number[];
   addresses(): string[];
   grantedReceiveBuffer(): number;
+  /** Sender threads of each worker that are in use. */
+  senderThreads(): number;
   /** Why the workers have no raised priority; "": they have it. */
   priorityRefusal(): string;
   /** Locked bytes, and why nothing is locked although it was requested; "": none. */

@@ -39,6 +39,8 @@ export interface RelayOptions {
   readonly transmit?: TransmitMode;
   /** Worker i runs on cpus[i]. */
   readonly cpus?: readonly number[];
+  /** Threads that help each worker to send by socket, 0 to 15 (default 0); see `Relay.senderThreads`. */
+  readonly senderThreads?: number;
   /**
    * For a source whose checks fail: signature checks per worker and second for FEC sets with a single
    * shred until now (default 1000).
@@ -72,6 +74,7 @@ export function nativeOptions(options: RelayOptions): NativeRelayOptions {
   const allowPortZero = { allowPortZero: true };
   const given: Partial<NativeRelayOptions> = {
     ...(options.cpus && { cpus: [...options.cpus] }),
+    ...(options.senderThreads !== undefined && { senderThreads: options.senderThreads }),
     ...(options.multicast && { multicast: options.multicast.map((text) => encodeEndpoint(text)) }),
     ...(receive.wait && { wait: receive.wait }),
     ...(receive.spinMicroseconds !== undefined && { spinMicroseconds: receive.spinMicroseconds }),

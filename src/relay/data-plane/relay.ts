@@ -73,6 +73,8 @@ export class Relay {
   /** The size that the kernel granted to each receive socket: twice the request. */
   readonly grantedReceiveBufferBytes: number;
   readonly transmit: TransmitInUse;
+  /** Sender threads of each worker; 0 while clones are in use, and in a simulation. */
+  readonly senderThreads: number;
   /** Why the workers have the priority of all other threads; null: they precede them. */
   readonly priorityRefusal: string | null;
   /** Memory of the workers that is locked in RAM, and why none is although it was requested. */
@@ -106,6 +108,7 @@ export class Relay {
     this.addresses = this.#native.addresses();
     this.grantedReceiveBufferBytes = this.#native.grantedReceiveBuffer();
     this.transmit = readTransmit(this.#native);
+    this.senderThreads = this.#native.senderThreads();
     this.priorityRefusal = this.#native.priorityRefusal() || null;
     const { bytes, refusal } = this.#native.memoryLock();
     this.memoryLock = { bytes, refusal: refusal || null };

@@ -22,6 +22,7 @@ const parts = [
   "latency",
   "rate",
   "transmit",
+  "divided",
   "recovery",
   "deshred",
   "hand-over",

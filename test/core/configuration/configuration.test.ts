@@ -36,6 +36,7 @@ describe("good configurations", () => {
         transmit: "auto",
         failedChecksPerSecond: 1000,
         keepRetransmitterSignatures: false,
+        senderThreads: "auto",
         lockMemory: false,
         deshred: true,
       },

@@ -15,6 +15,7 @@ const configured: ConfiguredSettings = {
   workers: 2,
   cpus: [2, 3],
   placesWorkers: true,
+  senderThreads: "auto",
   lockMemory: false,
   wait: "busy",
   busyPollMicroseconds: 0,

@@ -21,15 +21,16 @@ it("docs/relay.md lists every verdict with its meaning, in order", () => {
   expect(rows).toEqual(verdicts.map((name, i) => [name, verdictMeanings[i]]));
 });
 
-it("docs/transmit.md lists every state of a next hop, and every counter of clones", () => {
+it("docs/transmit.md lists every state of a next hop, and every counter of clones and sender threads", () => {
   const path = fileURLToPath(new URL("../../../docs/transmit.md", import.meta.url));
   const rows = Array.from(
     readFileSync(path, "utf8").matchAll(/^\| `([a-z_]+)` \|/gm),
     ([, name]) => name,
   );
   const { nextHopStates, workerCounters } = describeNative();
+  const ofSenders = workerCounters.filter((name) => /divided|sender/.test(name));
   const ofClones = workerCounters.filter((name) => name.startsWith("clone"));
-  expect(rows).toEqual([...ofClones, ...nextHopStates]);
+  expect(rows).toEqual([...ofClones, ...ofSenders, ...nextHopStates]);
 });
 
 it("docs/deshred.md names every counter of the deshredder, in order", () => {
