@@ -11,7 +11,10 @@ import { BlockShreds, type ParentEnd, ticksPerSlot } from "../../src/sandbox/cha
 import type { WireTransaction } from "../../src/sandbox/chain/wire.ts";
 
 export const shredVersion = 77;
-export const firstSlot = 1_000n;
+/** First slot of the schedule. */
+const scheduleBegin = 1_000n;
+/** Slots before this one are the past: leaders have signed them, and no run delivers them in time. */
+export const firstSlot = 2_500n;
 const leaderCount = 5;
 const slotsPerTurn = 4;
 /** Slots of the schedule: more than an hour. */
@@ -72,6 +75,8 @@ export class Cluster {
   readonly schedule: LeaderSchedule;
   readonly #leaders: readonly Shredder[];
   readonly #ends = new Map<bigint, ParentEnd>();
+  /** FEC sets of update-parent markers, by slot. */
+  readonly #markers = new Map<bigint, number>();
   /** Authentic shreds by place; several: an equivocation. */
   readonly #byPlace = new Map<string, AuthenticShred[]>();
   readonly #slots: bigint[] = [];
@@ -87,7 +92,7 @@ export class Cluster {
     this.#stranger = new Shredder(keyOf("stranger"));
     const turns = Array.from({ length: scheduledSlots }, (_, slot) => slot);
     this.schedule = buildSchedule(
-      firstSlot,
+      scheduleBegin,
       this.#leaders.map(({ publicKey }, i) => ({
         key: publicKey,
         slots: turns.filter((slot) => Math.floor(slot / slotsPerTurn) % leaderCount === i),
@@ -111,6 +116,11 @@ export class Cluster {
   /** Hash of the first version of a slot's block; undefined: it is not known any longer. */
   blockhashOf(slot: bigint): Uint8Array | undefined {
     return this.#ends.get(slot)?.blockhash;
+  }
+
+  /** The FEC set of the slot's update-parent marker; undefined: the slot has none. */
+  markerOf(slot: bigint): number | undefined {
+    return this.#markers.get(slot);
   }
 
   /** Well-formed shreds of the slot, signed by a key that does not lead it. */
@@ -149,7 +159,7 @@ export class Cluster {
   }
 
   #leaderOf(slot: bigint): Shredder {
-    const turn = Math.floor(Number(slot - firstSlot) / slotsPerTurn) % leaderCount;
+    const turn = Math.floor(Number(slot - scheduleBegin) / slotsPerTurn) % leaderCount;
     const leader = this.#leaders[turn];
     if (!leader) throw new RangeError(`slot ${slot} is not scheduled`);
     return leader;
@@ -176,7 +186,11 @@ export class Cluster {
     });
     const packets: Uint8Array[] = [];
     for (let set = 0; set < plan.sets - 1; set++) {
-      if (set === plan.restartAfter) packets.push(...block.restart());
+      if (set === plan.restartAfter) {
+        const marker = block.restart();
+        if (marker[0]) this.#markers.set(plan.slot, placeOf(marker[0]).fecSet);
+        packets.push(...marker);
+      }
       packets.push(...block.add(contents[set] ?? [], 1));
     }
     packets.push(...block.add(contents[plan.sets - 1] ?? [], ticksPerSlot));
@@ -204,6 +218,7 @@ export class Cluster {
     const oldest = this.#slots.shift();
     if (oldest === undefined) return;
     this.#ends.delete(oldest);
+    this.#markers.delete(oldest);
     for (const [name, [shred]] of this.#byPlace)
       if (shred?.place.slot === oldest) this.#byPlace.delete(name);
       else break; // in the order of production

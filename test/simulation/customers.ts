@@ -10,6 +10,7 @@ import { addressKey } from "./network.ts";
 import { type Entitlement, Violation } from "./relay-checks.ts";
 import { accounts, tierNames } from "./scenario.ts";
 import { type ServiceLife, tierRules } from "./service-life.ts";
+import type { SimulatedDisk } from "./simulated-disk.ts";
 import type { WallTime } from "./simulated-time.ts";
 import { Wallet } from "./tips.ts";
 
@@ -20,6 +21,7 @@ const tipsListed = 500;
 /** Challenges are answered once the customer has seen them. */
 const answerMs = 25;
 const proofBytes = 24;
+const askAgainMs = 1_500;
 /** A new destination gets all challenges of its round within this time. */
 const challengesMs = 13_000;
 const challengesOfRound = 3;
@@ -77,6 +79,7 @@ class Customer {
 
 interface CustomersOptions {
   readonly wall: WallTime;
+  readonly disk: SimulatedDisk;
   /** The service; null: it does not run. */
   readonly life: () => ServiceLife | null;
   /** Writes to the trace. */
@@ -88,6 +91,7 @@ interface CustomersOptions {
 export class Customers {
   readonly #customers = accounts.map((account) => new Customer(account));
   readonly #wall: WallTime;
+  readonly #disk: SimulatedDisk;
   readonly #life: () => ServiceLife | null;
   readonly #note: (text: string) => void;
   readonly #guard: (action: () => void) => void;
@@ -99,8 +103,9 @@ export class Customers {
   /** A crash happened while the clock was behind `lastMs`. */
   #isBehind = false;
 
-  constructor({ wall, life, note, guard }: CustomersOptions) {
+  constructor({ wall, disk, life, note, guard }: CustomersOptions) {
     this.#wall = wall;
+    this.#disk = disk;
     this.#life = life;
     this.#note = note;
     this.#guard = guard;
@@ -280,7 +285,8 @@ export class Customers {
       );
     if (isActive && answeredMs === null)
       throw new Violation("no destination is active without a proof", address);
-    const sinceMs = this.#wall.time.nowMs - (answeredMs ?? this.#wall.time.nowMs);
+    const { nowMs } = this.#wall.time;
+    const sinceMs = nowMs - Math.max(answeredMs ?? nowMs, this.#disk.failedUntilMs);
     if (!isActive && sinceMs > proofMs && destination.isAcknowledged)
       throw new Violation("a proof makes a destination active", `${address} after ${sinceMs} ms`);
   }
@@ -296,8 +302,21 @@ export class Customers {
     if (!result || this.#life() !== life) return;
     this.#note(`${customer.name} tip ${tip.order}: ${JSON.stringify(result)}`);
     this.#guard(() => {
-      if (this.#settle(tip, result, asked)) customer.tipMs = this.#wall.time.nowMs;
+      if (!result.accepted && result.reason === "store_failed")
+        this.#sendLater(customer, tip, slot);
+      else if (this.#settle(tip, result, asked)) customer.tipMs = this.#wall.time.nowMs;
       else customer.tips = customer.tips.filter((each) => each !== tip);
+    });
+  }
+
+  /** The result is not known: the customer asks again. */
+  #sendLater(customer: Customer, tip: Tip, slot: bigint): void {
+    if (!this.#disk.hasFailedLately)
+      throw new Violation("a refusal is true", `tip ${tip.order}: the store failed`);
+    tip.state = "unknown";
+    const life = this.#life();
+    this.#wall.time.at(this.#wall.time.nowNs + askAgainMs * 1e6, () => {
+      if (this.#life() === life && tip.state === "unknown") void this.#send(customer, tip, slot);
     });
   }
 

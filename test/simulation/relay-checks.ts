@@ -141,6 +141,8 @@ export class RelayChecks {
   readonly #shreds = new Map<string, KnownShred>();
   /** Names of shreds by destination. */
   readonly #served = new Map<string, Set<string>>();
+  /** Names of shreds by destination that were either sent in vain or refused. */
+  readonly #uncertain = new Map<string, Set<string>>();
   /** When the entitlement of a destination last changed. */
   readonly #changes = new Map<string, Entitlement & { readonly sinceMs: number }>();
   #counts: Counts = new Map();
@@ -260,6 +262,7 @@ export class RelayChecks {
         if (!content || tier < 0 || tier > must) continue;
         const { name } = content;
         if (served.has(name) || sentNow.get(address)?.has(name)) continue;
+        if (this.#uncertain.get(address)?.has(name)) continue;
         if ((this.#shreds.get(name)?.firstMs ?? nowMs) <= changedMs) continue;
         missing.push({ source, address, name, isAuthentic });
       }
@@ -277,8 +280,17 @@ export class RelayChecks {
       this.#checkVerdicts(facts, snapshot, before, source),
     );
     const failures = this.#checkDestinations(snapshot, before);
+    for (const { address, name } of missing) {
+      if ((failures.get(address) ?? 0n) === 0n) continue;
+      const uncertain = this.#uncertain.get(address) ?? new Set<string>();
+      this.#uncertain.set(address, uncertain.add(name));
+    }
     const names = sources.map(() => new Map<string, string>());
-    for (const { source, address, name, isAuthentic } of refusedLast(missing, failures)) {
+    // The failed datagrams explain first what no refusal can explain.
+    const byNeed = refusedLast(missing, failures).toSorted(
+      (a, b) => Number((excuses[a.source] ?? 0) > 0) - Number((excuses[b.source] ?? 0) > 0),
+    );
+    for (const { source, address, name, isAuthentic } of byNeed) {
       const served = this.#servedOf(address);
       if (served.has(name)) continue; // of several sources
       const left = failures.get(address) ?? 0n;
@@ -390,6 +402,7 @@ export class RelayChecks {
       if (newestSlot - BigInt(name.split(" ")[0] ?? 0) < 200n) break;
       this.#shreds.delete(name);
       for (const served of this.#served.values()) served.delete(name);
+      for (const uncertain of this.#uncertain.values()) uncertain.delete(name);
     }
   }
 }

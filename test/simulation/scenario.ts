@@ -6,6 +6,7 @@
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { firstSlot, type SlotPlan } from "./cluster.ts";
 import { drawGatewayActions, type GatewayAction } from "./gateway/gateway-scenario.ts";
+import { type DiskFailure, diskFailures } from "./simulated-disk.ts";
 
 export const slotMs = 400;
 /** Arrivals are collected for this time, as a kernel collects them while a worker is busy. */
@@ -41,6 +42,13 @@ type Action =
       readonly count: number;
     }
   | { readonly kind: "replay"; readonly source: SourceName; readonly slotsBack: number }
+  | {
+      readonly kind: "capture";
+      readonly source: SourceName;
+      /** Slots that are so far behind the newest one. */
+      readonly slotsBack: readonly number[];
+      readonly forMs: number;
+    }
   | { readonly kind: "outage"; readonly source: SourceName; readonly forMs: number }
   | {
       readonly kind: "reload";
@@ -56,6 +64,7 @@ type Action =
     }
   | { readonly kind: "set clock"; readonly byMs: number }
   | { readonly kind: "crash"; readonly downMs: number }
+  | { readonly kind: "disk fails"; readonly failure: DiskFailure; readonly forMs: number }
   | { readonly kind: "slow disk"; readonly delayMs: number; readonly forMs: number }
   | { readonly kind: "register"; readonly customer: number; readonly lamports: number }
   | {
@@ -80,14 +89,19 @@ export const accounts = Array.from({ length: customerCount }, (_, i) => ({
 }));
 /** Numbers of the gateway's events begin here, so that they do not change those of the others. */
 const firstGatewayNumber = 1 << 20;
+const firstCaptureNumber = 1 << 21;
+const firstDiskNumber = 1 << 22;
 const addressesPerCustomer = 3;
 const fixedAddresses = ["9.9.0.1:9000", "9.9.0.2:9000", "9.9.0.3:9000"];
 const amounts = [3, 10, 15, 40, 60, 100];
 /** EAGAIN, EHOSTUNREACH, EPERM, EMSGSIZE, ECONNREFUSED. */
 const errnos = [11, 113, 1, 90, 111];
 
+/** Kinds that are drawn for each slot. */
+type DrawnKind = Exclude<Action["kind"], "slot" | "capture" | "disk fails">;
+
 /** The probability of each kind of event in a slot. */
-const rates: readonly (readonly [Exclude<Action["kind"], "slot">, number])[] = [
+const rates: readonly (readonly [DrawnKind, number])[] = [
   ["forge", 0.2],
   ["replay", 0.04],
   ["outage", 0.03],
@@ -117,10 +131,7 @@ function drawFixed(random: SeededRandom): FixedDestination[] {
     .map((address) => ({ address, tier: pick(random, tierNames) }));
 }
 
-function drawAction(
-  random: SeededRandom,
-  kind: Exclude<Action["kind"], "slot">,
-): Exclude<Action, { readonly kind: "slot" }> {
+function drawAction(random: SeededRandom, kind: DrawnKind): Extract<Action, { kind: DrawnKind }> {
   const source = pick(random, sourceNames);
   const customer = random.below(customerCount);
   switch (kind) {
@@ -165,6 +176,20 @@ function drawPlan(random: SeededRandom, slot: bigint, parents: readonly bigint[]
   return { slot, parent, sets, restartAfter, versions: random.happens(0.05) ? 2 : 1 };
 }
 
+/** In some seeds, many blocks begin again. */
+const restartShares = [0, 0, 0.4];
+
+/** From a generator of its own, so that all other events of a seed stay as they are. */
+function restartDrawer(seed: number): (plan: SlotPlan) => SlotPlan {
+  const random = new SeededRandom(BigInt(seed) + 0x4e57_0000_0000n);
+  const share = pick(random, restartShares);
+  return (plan) => {
+    if (!random.happens(share)) return plan;
+    const sets = 3 + random.below(2);
+    return { ...plan, sets, restartAfter: 1 + random.below(sets - 2) };
+  };
+}
+
 /** Each seed has many of some kinds and few of others, because rare combinations need both. */
 const emphases = [0.2, 1, 1, 3];
 /** Crashes often follow a customer's call so closely that it is in progress. */
@@ -174,10 +199,54 @@ function isCall({ kind }: ScenarioEvent): boolean {
   return kind === "register" || kind === "add destination" || kind === "remove destination";
 }
 
+/** Old shreds whose slots share their place in the relay's memory, or do not. */
+const farBack: readonly (readonly number[])[] = [[450], [700], [600, 1_112], [900, 1_412]];
+const captureShare = 0.5;
+
+/** A third party replays old slots at the begin of the run, and at another time. */
+function drawCaptures(seed: number, slots: number): { atMs: number; action: Action }[] {
+  const random = new SeededRandom(BigInt(seed) + 0xca97_0000_0000n);
+  return [30 + random.below(40), random.below(slots * slotMs)].flatMap((atMs) => {
+    const source = pick(random, sourceNames);
+    const slotsBack = pick(random, farBack);
+    const forMs = 1_000 + random.below(30_000);
+    const isDrawn = random.happens(captureShare);
+    return isDrawn ? [{ atMs, action: { kind: "capture", source, slotsBack, forMs } }] : [];
+  });
+}
+
+const diskFailureShares = [0, 0.02, 0.05];
+
+/** When a new destination is challenged, after it was added. */
+const challengesMs = [0, 2_000, 10_000];
+
+/** Half of them begin shortly before a new destination is challenged. */
+function drawDiskFailures(
+  seed: number,
+  slots: number,
+  events: readonly ScenarioEvent[],
+): { atMs: number; action: Action }[] {
+  const random = new SeededRandom(BigInt(seed) + 0xd15c_0000_0000n);
+  const share = pick(random, diskFailureShares);
+  const added = events.filter(({ kind }) => kind === "add destination");
+  return Array.from({ length: slots }, (_, i) => i * slotMs).flatMap((beginMs) => {
+    if (!random.happens(share)) return [];
+    const isAtChallenge = added.length > 0 && random.happens(0.5);
+    const challengedMs = isAtChallenge ? pick(random, added).atMs + pick(random, challengesMs) : 0;
+    const atMs = isAtChallenge ? challengedMs - random.below(40) : beginMs + random.below(slotMs);
+    const failure = pick(random, diskFailures);
+    const forMs = 50 + random.below(3_000);
+    // Not after the last slot: such a run contains a cluster that has stopped.
+    const isInRun = atMs >= 0 && atMs < slots * slotMs;
+    return isInRun ? [{ atMs, action: { kind: "disk fails", failure, forMs } }] : [];
+  });
+}
+
 /** `slots`: the duration of the run. A seed and a number of slots always give the same events. */
 export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
   const random = new SeededRandom(BigInt(seed) + 0x5eed_0000_0000n);
   const emphasized = rates.map(([kind, rate]) => [kind, rate * pick(random, emphases)] as const);
+  const withRestarts = restartDrawer(seed);
   const events: ScenarioEvent[] = [];
   const parents: bigint[] = [];
   let number = 0;
@@ -188,7 +257,7 @@ export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
     const atMs = 100 + i * slotMs;
     const slot = firstSlot + BigInt(i) + 10n;
     if (!random.happens(0.04)) {
-      add(atMs, { kind: "slot", plan: drawPlan(random, slot, parents) });
+      add(atMs, { kind: "slot", plan: withRestarts(drawPlan(random, slot, parents)) });
       parents.push(slot);
     }
     for (const [kind, rate] of emphasized) {
@@ -204,6 +273,10 @@ export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
   number = firstGatewayNumber;
   const drawn = drawGatewayActions(seed, { slots, slotMs, customers: customerCount });
   for (const { atMs, action } of drawn) events.push({ ...action, number: number++, atMs });
+  number = firstCaptureNumber;
+  for (const { atMs, action } of drawCaptures(seed, slots)) add(atMs, action);
+  number = firstDiskNumber;
+  for (const { atMs, action } of drawDiskFailures(seed, slots, events)) add(atMs, action);
   return events.toSorted((a, b) => a.atMs - b.atMs || a.number - b.number);
 }
 

@@ -1,7 +1,6 @@
 // One life of the service, from its start to its crash: the real relay service, shred sales and store on
 // the simulated network, disk and clock.
 
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { ShredSalesService } from "../../src/app/shred-sales.ts";
 import { parseEndpoint } from "../../src/core/addresses/addresses.ts";
@@ -104,7 +103,6 @@ export class SimulatedProcess {
 export interface LifeOptions {
   readonly process: SimulatedProcess;
   readonly disk: SimulatedDisk;
-  readonly folder: string;
   readonly config: Config;
   readonly schedule: LeaderSchedule;
   readonly outcomes: Outcomes;
@@ -226,9 +224,9 @@ export class ServiceLife {
 
   /** Settles when customers are served. The database may be in any state that a crash left. */
   static async open(options: LifeOptions): Promise<ServiceLife> {
-    const { process, folder, config, schedule, onLine } = options;
+    const { process, disk, config, schedule, onLine } = options;
+    const { databasePath } = disk;
     const { clock, network } = process;
-    mkdirSync(folder, { recursive: true });
     const log = createLogger({ stream: { write: onLine }, level: "warn" });
     const opened = Relay.simulate({ ...relayOptionsOf(config.relay), prefault: false }, clock);
     process.onKill(() => opened.relay.close());
@@ -237,17 +235,16 @@ export class ServiceLife {
       config,
       readLeaders: () => schedule,
       readOwnAddresses: () => [],
-      slotFile: join(folder, "highest-slot.json"),
+      slotFile: join(disk.folder, "highest-slot.json"),
       log,
       clock,
     });
     await service.start();
-    const databasePath = join(folder, "shredway.db");
     const driver = await SqliteDriver.open({
       path: databasePath,
       clock,
       log,
-      start: options.disk.start,
+      start: disk.start,
     });
     await migrate(driver, "blob");
     await addAccounts(driver);
@@ -259,6 +256,7 @@ export class ServiceLife {
       ...shared,
       clock,
       databasePath,
+      journalCalls: disk.journalCalls,
       isDurable: options.isDurable,
       relay: opened.relay,
       network,

@@ -36,6 +36,10 @@ const lateShare = 0.003;
 const lateMs = 1_500;
 const delayMaxMs = 600;
 const keptSlots = 64;
+/** Enough to set the first slot of a relay that knows none. */
+const captureBurst = 60;
+/** Often enough to hold a slot window that only silence moves. */
+const captureEveryMs = 1_500;
 const shredBytes = 1203;
 /** A leader sends a slot's shreds within this time. */
 const sendMs = 150;
@@ -52,6 +56,8 @@ export class Sources {
   readonly #seed: number;
   readonly #deliver: Deliver;
   readonly #kept: KeptSlot[] = [];
+  /** Shreds of slots before the run. */
+  readonly #old = new Map<bigint, readonly AuthenticShred[]>();
   readonly #silentUntilMs = new Map<SourceName, number>();
 
   constructor(cluster: Cluster, seed: number, deliver: Deliver) {
@@ -107,6 +113,39 @@ export class Sources {
     const packets = kept.shreds.map(({ packet }) => packet);
     const source = sourceNames.indexOf(choice.source);
     this.#send(event.atMs, source, packets, this.#randomOf(event));
+  }
+
+  /** The shreds of slots far in the past: many at once, then one at a time. */
+  capture(
+    event: ScenarioEvent,
+    choice: {
+      readonly source: SourceName;
+      readonly slots: readonly bigint[];
+      readonly forMs: number;
+    },
+  ): void {
+    const source = sourceNames.indexOf(choice.source);
+    const old = choice.slots.map((slot) => this.#oldShreds(slot));
+    const packetOf = (i: number): Uint8Array | undefined => {
+      const shreds = old[i % old.length] ?? [];
+      // One slot sends many different shreds, two slots in turn send few of them again and again.
+      const place = old.length > 1 ? Math.floor(i / old.length) % 2 : i % shreds.length;
+      return shreds[place]?.packet;
+    };
+    const deliver = (atMs: number, i: number): void => {
+      const packet = packetOf(i);
+      if (packet) this.#deliver(Math.ceil(atMs / quantumMs) * quantumMs, [{ source, packet }]);
+    };
+    for (let i = 0; i < captureBurst; i++) deliver(event.atMs + i / 2, i);
+    for (let atMs = captureEveryMs; atMs < choice.forMs; atMs += captureEveryMs)
+      deliver(event.atMs + atMs, captureBurst + Math.floor(atMs / captureEveryMs));
+  }
+
+  #oldShreds(slot: bigint): readonly AuthenticShred[] {
+    const plan = { slot, parent: slot - 1n, sets: 2, restartAfter: null, versions: 1 };
+    const known = this.#old.get(slot) ?? this.#cluster.produce(plan).flat();
+    this.#old.set(slot, known);
+    return known;
   }
 
   interrupt(source: SourceName, untilMs: number): void {

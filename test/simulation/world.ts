@@ -36,6 +36,8 @@ const idleMs = 100;
 /** After a start or a change of the clock, slots may be out of range for this time. */
 const unsettledMs = 15_000;
 const endMs = 3_000;
+/** The operator starts a service again that could not start because the disk failed. */
+const restartMs = 1_000;
 
 export interface RunResult {
   /** A hash of everything that happened. */
@@ -74,7 +76,7 @@ export class World {
   readonly #folder: string;
   readonly #time = new SimulatedTime();
   readonly #wall = new WallTime(this.#time);
-  readonly #disk = new SimulatedDisk(this.#time);
+  readonly #disk: SimulatedDisk;
   readonly #cluster: Cluster;
   readonly #sources: Sources;
   readonly #customers: Customers;
@@ -99,6 +101,7 @@ export class World {
   constructor(options: WorldOptions) {
     this.#options = options;
     this.#folder = mkdtempSync(join(options.folder, "simulation-"));
+    this.#disk = new SimulatedDisk(this.#time, this.#folder);
     this.#cluster = new Cluster(options.seed);
     this.#sources = new Sources(this.#cluster, options.seed, (atMs, arrivals) =>
       this.#arriveAt(atMs, arrivals),
@@ -108,11 +111,13 @@ export class World {
       seed: options.seed,
       time: this.#time,
       gateway: () => this.#life?.gateway ?? null,
+      disk: this.#disk,
       note: (text) => this.#note(text),
       guard: (action) => this.#guard(action),
     });
     this.#customers = new Customers({
       wall: this.#wall,
+      disk: this.#disk,
       life: () => this.#life,
       note: (text) => this.#note(text),
       guard: (action) => this.#guard(action),
@@ -133,7 +138,7 @@ export class World {
         await this.#time.runUntil(Math.min(lastMs, atMs + slotMs) * 1e6);
     } finally {
       this.#process?.kill();
-      this.#disk.crash();
+      this.#disk.end();
       rmSync(this.#folder, { recursive: true, force: true });
     }
     return {
@@ -163,9 +168,15 @@ export class World {
     }
   }
 
-  #note(text: string): void {
+  #note(line: string): void {
+    const text = line.replaceAll(this.#folder, "data");
     this.#digest.update(`${this.#time.nowNs} ${text}\n`);
     this.#options.trace?.(`${(this.#time.nowNs / 1e6).toFixed(3).padStart(12)}  ${text}`);
+  }
+
+  #log(line: string): void {
+    const text = withoutTime(line).replaceAll(this.#folder, "data");
+    this.#options.trace?.(`${" ".repeat(14)}log ${text}`);
   }
 
   #idle(): void {
@@ -186,12 +197,11 @@ export class World {
       isDurable: seed % 2 === 0,
       outcomes: this.#gateway.node.outcomesOf(process.clock),
       disk: this.#disk,
-      folder: this.#folder,
       config: configOf(choices),
       schedule: this.#cluster.schedule,
       random: new SeededRandom(BigInt(seed) * 1000n + BigInt(number)),
       onChallenge: (address, datagram) => this.#customers.challenged(address, datagram),
-      onLine: (line) => this.#options.trace?.(`${" ".repeat(14)}log ${withoutTime(line)}`),
+      onLine: (line) => this.#log(line),
     });
     opening.then(
       (life) =>
@@ -205,10 +215,16 @@ export class World {
           this.#note(`service ${number} runs`);
           this.#customers.restarted(life, this.#newestSlot ?? firstSlot);
           this.#gateway.restarted(life.gateway);
+          this.#step();
         }),
       (error: unknown) =>
         this.#guard(() => {
           if (number !== this.#lives) return;
+          if (this.#disk.hasFailedLately) {
+            this.#note(`service ${number} could not start: ${String(error)}`);
+            this.#crash(restartMs, new SeededRandom(BigInt(seed) * 1000n + BigInt(number)));
+            return;
+          }
           throw new Violation("the service starts after every crash", String(error));
         }),
     );
@@ -230,6 +246,12 @@ export class World {
       case "replay":
         this.#sources.replay(event, event);
         return;
+      case "capture": {
+        const newest = this.#newestSlot ?? firstSlot;
+        const slots = event.slotsBack.map((back) => newest - BigInt(back));
+        this.#sources.capture(event, { ...event, slots });
+        return;
+      }
       case "outage":
         this.#sources.interrupt(event.source, event.atMs + event.forMs);
         return;
@@ -243,10 +265,14 @@ export class World {
       case "set clock":
         this.#wall.set(event.byMs);
         this.#customers.clockWasSet(event.byMs);
+        this.#gateway.clockWasSet();
         this.#unsettle();
         return;
       case "crash":
-        this.#crash(event.downMs);
+        this.#crash(event.downMs, this.#randomOf(event));
+        return;
+      case "disk fails":
+        this.#disk.fail(event.failure, event.forMs, this.#randomOf(event));
         return;
       case "slow disk":
         this.#slowDisk(event.delayMs, event.forMs);
@@ -273,6 +299,9 @@ export class World {
     this.#newestSlot = plan.slot;
     const contents = this.#gateway.fill(event.number, plan);
     this.#sources.produce(event, plan, contents.versions);
+    const marker = this.#cluster.markerOf(plan.slot);
+    if (marker !== undefined && plan.versions === 1)
+      this.#gateway.restartedBlock(plan.slot, marker, contents.withdrawn);
     const blockhash = this.#cluster.blockhashOf(plan.slot);
     if (blockhash) this.#gateway.chain.add(plan, contents.landed, blockhash);
   }
@@ -292,11 +321,15 @@ export class World {
     });
   }
 
-  #crash(downMs: number): void {
+  #randomOf({ number }: ScenarioEvent): SeededRandom {
+    return new SeededRandom((BigInt(this.#options.seed) << 24n) + BigInt(number) + (1n << 61n));
+  }
+
+  #crash(downMs: number, random: SeededRandom): void {
     this.#process?.kill();
     this.#life = null;
     this.#lives++; // a start in progress is killed, too
-    this.#disk.crash();
+    this.#disk.crash(random);
     this.#customers.crashed();
     this.#gateway.crashed();
     const lives = this.#lives;
@@ -324,6 +357,7 @@ export class World {
       }));
       const left = stepRelay(life.handle, this.#wall.nowNs(), this.#listener, datagrams);
       life.gateway.observeLandings();
+      for (const { packet } of left) this.#gateway.relayed(packet);
       const sent = this.#options.tamper?.(left) ?? left;
       this.#steps++;
       this.#packets += arrivals.length;

@@ -181,11 +181,11 @@ export class AccountDestinations implements Destinations {
     const token = tokenIn(datagram);
     const entry = this.#table.at(from);
     const round = entry && this.#openRound(entry);
-    if (!token || !entry || !round?.holds(token)) return;
+    if (this.#isClosed || !token || !entry || !round?.holds(token)) return;
+    const { log, clock } = this.#dependencies;
     this.#prove(entry, round, "datagram").catch((error: unknown) => {
-      this.#dependencies.log.warn(
-        `destinations: the proof of ${from} could not be stored: ${messageOf(error)}`,
-      );
+      log.warn(`destinations: the proof of ${from} could not be stored: ${messageOf(error)}`);
+      clock.after(retryMs, () => this.answer(from, datagram)); // the receiver may not answer again
     });
   }
 

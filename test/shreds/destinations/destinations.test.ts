@@ -266,6 +266,19 @@ describe("a proof", () => {
     expect(harness.active()).toEqual([endpoint]);
   });
 
+  it("that a datagram gave is stored as soon as the store works again", async () => {
+    const harness = await Harness.open();
+    await harness.destinations.add(one, "here", endpoint);
+    harness.store.isDown = true;
+    harness.destinations.answer(endpoint, harness.lastDatagram);
+    await harness.clock.advance(12_000);
+    expect(harness.active()).toEqual([]);
+    harness.store.isDown = false;
+    await harness.clock.advance(5_000);
+    await harness.settle();
+    expect(harness.active()).toEqual([endpoint]);
+  });
+
   it("is invalid from another address or port, or with another destination's token", async () => {
     const harness = await Harness.open();
     const mine = await harness.destinations.add(one, "here", endpoint);

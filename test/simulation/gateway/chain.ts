@@ -13,6 +13,10 @@ export const confirmedDepth = 4;
 export const finalizedDepth = 12;
 /** A leader puts a transaction that it has into its block with this probability. */
 const takenShare = 0.8;
+/** The same for every fourth transaction, which is in few blocks therefore. */
+const unluckyShare = 0.15;
+/** A byte of the signature. */
+const luckAt = 5;
 
 export interface Block {
   readonly slot: bigint;
@@ -36,6 +40,8 @@ export interface SlotContents {
   readonly versions: readonly VersionContents[];
   /** The errors of those that remain in the first version, by signature. */
   readonly landed: ReadonlyMap<string, unknown>;
+  /** Transactions that the first version has before its update-parent marker only. */
+  readonly withdrawn: ReadonlySet<string>;
 }
 
 /** Whether `block` is `of`, or one of its ancestors. */
@@ -87,12 +93,13 @@ export class Chain {
     const restartAfter = plan.restartAfter ?? 0;
     const begin = restartAfter < plan.sets - 1 ? restartAfter : 0;
     const landed = new Map<string, unknown>();
+    const withdrawn = new Set<string>();
     const versions = Array.from({ length: plan.versions }, (_, version) => {
       const sets = Array.from({ length: plan.sets }, (): WireTransaction[] => []);
       const before = new Set<string>();
       const after = new Map<string, unknown>();
       for (const group of this.#pending) {
-        if (!random.happens(takenShare)) continue;
+        if (!random.happens(takenShareOf(group))) continue;
         const set = random.below(plan.sets);
         const again = begin + random.below(plan.sets - begin);
         const isAgain = random.happens(0.5);
@@ -107,10 +114,13 @@ export class Chain {
         }
       }
       for (const signature of [...before, ...after.keys()]) this.#show(signature, plan.slot);
-      if (version === 0) for (const [signature, err] of after) landed.set(signature, err);
+      if (version === 0) {
+        for (const [signature, err] of after) landed.set(signature, err);
+        for (const signature of before) if (!after.has(signature)) withdrawn.add(signature);
+      }
       return sets;
     });
-    return { versions, landed };
+    return { versions, landed, withdrawn };
   }
 
   /** The slot's block is complete. */
@@ -197,6 +207,10 @@ function put(
     set?.push(parsed);
     signatures.add(signature);
   }
+}
+
+function takenShareOf({ transactions: [first] }: Group): number {
+  return (first?.wire[luckAt] ?? 0) % 4 === 0 ? unluckyShare : takenShare;
 }
 
 function errorOf({ fails }: SentTransaction): unknown {

@@ -31,7 +31,10 @@ import {
 import type { SqlDriver } from "../../../src/platform/store/driver.ts";
 import { JournaledSubmissionStore } from "../../../src/platform/store/journal/journaled-submission-store.ts";
 import { replayJournal } from "../../../src/platform/store/journal/replay.ts";
-import { SubmissionJournal } from "../../../src/platform/store/journal/submission-journal.ts";
+import {
+  type JournalCalls,
+  SubmissionJournal,
+} from "../../../src/platform/store/journal/submission-journal.ts";
 import { SqlKeyStore } from "../../../src/platform/store/tables/key-store.ts";
 import { SqlPublicKeyStore } from "../../../src/platform/store/tables/public-key-store.ts";
 import {
@@ -48,7 +51,13 @@ import { costlyTip, partnerNames } from "./partners.ts";
 import { gatewayTipAddress, minimumTip } from "./transactions.ts";
 
 /** Short, so that a run of a minute contains the whole life of a transaction. */
-const limits = { resendMs: 1_500, firstAskMs: 4_000, askMs: 1_000, settleMs: 3_000 };
+const limits = {
+  resendMs: 1_500,
+  observationMs: 2_000,
+  firstAskMs: 4_000,
+  askMs: 1_000,
+  settleMs: 3_000,
+};
 const partnerTimeoutMs = 900;
 
 const partnerConfigs = {
@@ -101,6 +110,7 @@ export interface GatewayLifeOptions {
   readonly log: Logger;
   readonly driver: SqlDriver;
   readonly databasePath: string;
+  readonly journalCalls: JournalCalls;
   /** Whether a submission waits for its commit; otherwise it waits for the journal. */
   readonly isDurable: boolean;
   readonly relay: Relay;
@@ -123,13 +133,13 @@ export interface GatewayCall {
 
 /** As Store.open does it. */
 async function openStore(options: GatewayLifeOptions): Promise<SubmissionStore> {
-  const { driver, databasePath, isDurable, clock, log, onKill } = options;
+  const { driver, databasePath, journalCalls, isDurable, clock, log, onKill } = options;
   const codec = { decode: decodeBase58, encode: encodeBase58 };
   await replayJournal(databasePath, driver);
   const durability = isDurable ? "durable" : "survives-kill";
   const database = new SqlSubmissionStore(driver, codec, "", durability);
   if (isDurable) return database;
-  const journal = new SubmissionJournal(databasePath, columns);
+  const journal = new SubmissionJournal(databasePath, columns, journalCalls);
   onKill(() => journal.close());
   const onFailure = (error: unknown): void => log.warn(`journal: ${String(error)}`);
   return new JournaledSubmissionStore({ database, journal, clock, onFailure });

@@ -2,6 +2,7 @@
 
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import type { SlotPlan } from "../cluster.ts";
+import type { SimulatedDisk } from "../simulated-disk.ts";
 import type { SimulatedTime } from "../simulated-time.ts";
 import { Chain, type SlotContents } from "./chain.ts";
 import type { GatewayLife } from "./gateway-life.ts";
@@ -18,6 +19,7 @@ interface GatewayWorldOptions {
   readonly time: SimulatedTime;
   /** The gateway; null: the service does not run. */
   readonly gateway: () => GatewayLife | null;
+  readonly disk: SimulatedDisk;
   /** Writes to the trace. */
   readonly note: (text: string) => void;
   /** Runs an action that may throw Violation. */
@@ -35,7 +37,7 @@ export class GatewayWorld {
   readonly #checks: SubmissionChecks;
 
   constructor(options: GatewayWorldOptions) {
-    const { time, gateway, note, guard } = options;
+    const { time, gateway, disk, note, guard } = options;
     const { chain } = this;
     const transactions = new Transactions();
     const nowMs = (): number => time.nowMs;
@@ -56,7 +58,7 @@ export class GatewayWorld {
     this.#options = options;
     this.#partners = partners;
     this.partners = new Map(Object.entries(partners));
-    const checks = new SubmissionChecks({ chain, partners, nowMs });
+    const checks = new SubmissionChecks({ chain, partners, disk, nowMs });
     this.#checks = checks;
     this.#senders = new Senders({
       chain,
@@ -64,6 +66,7 @@ export class GatewayWorld {
       partners,
       checks,
       gateway,
+      disk,
       nowMs,
       note,
       guard,
@@ -93,6 +96,20 @@ export class GatewayWorld {
   fill(number: number, plan: SlotPlan): SlotContents {
     const seed = (BigInt(this.#options.seed) << 24n) + BigInt(number) + (1n << 60n);
     return this.chain.fill(plan, new SeededRandom(seed));
+  }
+
+  /** The leader of this slot began its block again, with a marker in this FEC set. */
+  restartedBlock(slot: bigint, marker: number, withdrawn: ReadonlySet<string>): void {
+    this.#checks.withdrawals.restartedBlock(slot, marker, withdrawn);
+  }
+
+  /** The relay has sent this shred, so that its deshredder has it. */
+  relayed(packet: Uint8Array): void {
+    this.#checks.withdrawals.relayed(packet, this.#options.time.nowMs);
+  }
+
+  clockWasSet(): void {
+    this.#checks.withdrawals.clockWasSet();
   }
 
   /** Compares what is known, and lets customers ask. Called once in each slot. */

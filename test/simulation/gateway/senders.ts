@@ -4,6 +4,7 @@
 import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
 import { Violation } from "../relay-checks.ts";
 import { accounts } from "../scenario.ts";
+import type { SimulatedDisk } from "../simulated-disk.ts";
 import { ancestorOf, type Chain } from "./chain.ts";
 import { type GatewayLife, keyText } from "./gateway-life.ts";
 import type { GatewayAction, SendMethod } from "./gateway-scenario.ts";
@@ -14,6 +15,8 @@ import { minimumTip, type SentTransaction, type Transactions } from "./transacti
 
 /** After an outage, a partner is tried again within this time. */
 const recoveredMs = 18_000;
+/** Every call is answered within this time, or the service was killed. */
+const answerMs = 10_000;
 /** Calls that are remembered for repetitions. */
 const callsKept = 12;
 /** Statuses that are asked for at once. */
@@ -34,6 +37,7 @@ interface SendersOptions {
   readonly checks: SubmissionChecks;
   /** The gateway; null: the service does not run. */
   readonly gateway: () => GatewayLife | null;
+  readonly disk: SimulatedDisk;
   readonly nowMs: () => number;
   /** Writes to the trace. */
   readonly note: (text: string) => void;
@@ -76,6 +80,8 @@ function shownEvent(event: TimelineEvent) {
 export class Senders {
   readonly #options: SendersOptions;
   readonly #calls: Call[] = [];
+  /** When the calls began that wait for their answers. */
+  readonly #waiting = new Map<Promise<unknown>, number>();
   /** When the present life of the service began to serve. */
   #servedSinceMs = 0;
 
@@ -111,6 +117,7 @@ export class Senders {
     const { checks, guard, note } = this.#options;
     this.#servedSinceMs = this.#options.nowMs();
     checks.restarted();
+    this.#waiting.clear();
     for (const [customer, { id }] of accounts.entries()) {
       gateway.subscribe(id, (signature, event) => {
         const shown = shownEvent(event);
@@ -123,7 +130,14 @@ export class Senders {
 
   /** Customers ask for what has no end yet. */
   ask(): void {
+    this.#checkWaiting();
     this.#ask(({ reported }) => reported === null);
+  }
+
+  #checkWaiting(): void {
+    const [beganMs] = this.#waiting.values(); // the first one is the oldest
+    const sinceMs = this.#options.nowMs() - (beganMs ?? this.#options.nowMs());
+    if (sinceMs > answerMs) throw new Violation("every call is answered", `after ${sinceMs} ms`);
   }
 
   #ask(isAsked: (record: { readonly reported: string | null }) => boolean): void {
@@ -165,12 +179,15 @@ export class Senders {
   ): Promise<Answer | null> {
     const gateway = this.#options.gateway();
     if (!gateway) return null;
-    const json = await gateway.call({
+    const answer = gateway.call({
       key: keyText(customer, key),
       address: `192.0.2.${customer}`,
       method,
       params,
     });
+    this.#waiting.set(answer, this.#options.nowMs());
+    const json = await answer;
+    this.#waiting.delete(answer);
     return this.#options.gateway() === gateway ? answerOf(json) : null;
   }
 
@@ -219,7 +236,11 @@ export class Senders {
   ): void {
     const { checks } = this.#options;
     const isForRoutes = reason === "no_route" || reason === "batch_failed";
-    const isTrue = refusal === null ? isForRoutes && mayBeRefused : reason === refusal;
+    const isForDisk = reason === "store_failed" || reason === "batch_failed";
+    const isTrue =
+      refusal === null
+        ? (isForRoutes && mayBeRefused) || (isForDisk && this.#options.disk.hasFailedLately)
+        : reason === refusal;
     if (!isTrue)
       throw new Violation("a refusal is true", `${method}: ${reason}, expected ${refusal}`);
     // A part of a batch was accepted.

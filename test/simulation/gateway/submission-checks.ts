@@ -6,10 +6,12 @@
 import type { PipelineSnapshot } from "../../../src/gateway/submission/pipeline.ts";
 import type { RouteSnapshot } from "../../../src/gateway/submission/types.ts";
 import { Violation } from "../relay-checks.ts";
+import type { SimulatedDisk } from "../simulated-disk.ts";
 import { type Chain, lifetimeBlocks } from "./chain.ts";
 import type { NodeMood } from "./node.ts";
 import { costlyTip, type PartnerName, partnerNames, type SimulatedPartner } from "./partners.ts";
 import { minimumTip, type SentTransaction } from "./transactions.ts";
+import { WithdrawalChecks } from "./withdrawal-checks.ts";
 
 const endKinds = ["landed", "landed_failed", "expired", "superseded", "rejected"] as const;
 type EndKind = (typeof endKinds)[number];
@@ -114,6 +116,7 @@ class Timeline {
 interface ChecksOptions {
   readonly chain: Chain;
   readonly partners: Readonly<Record<PartnerName, SimulatedPartner>>;
+  readonly disk: SimulatedDisk;
   readonly nowMs: () => number;
 }
 
@@ -122,6 +125,7 @@ function isPartner(name: string): name is PartnerName {
 }
 
 export class SubmissionChecks {
+  readonly withdrawals = new WithdrawalChecks();
   readonly #options: ChecksOptions;
   readonly #records = new Map<string, AccountRecord>();
   readonly #refusedMs = new Map<string, number>();
@@ -245,6 +249,7 @@ export class SubmissionChecks {
     const problem = record.live.add(event, true);
     if (problem !== null) throw new Violation("a timeline is in order", `${signature}: ${problem}`);
     this.#checkTrue(record, event, record.live);
+    this.withdrawals.pushed(customer, signature, event, this.#options.nowMs());
     const end = endKinds.find((kind) => kind === event.kind);
     if (end) this.#checkEnd(record, end, true);
   }
@@ -303,6 +308,11 @@ export class SubmissionChecks {
       if (count <= facts[kind]) return null;
       return `${kind} ${count} times at ${route}, in truth ${facts[kind]}`;
     }
+    if (kind === "landed" || kind === "landed_failed") {
+      const block = chain.find(signature, chain.confirmed);
+      if (!block || block.slot === BigInt(slot ?? -1)) return null; // without a block, the end is false
+      return `${kind} in slot ${slot}, in truth in slot ${block.slot}`;
+    }
     const isOfBlock = kind === "seen" || (kind === "withdrawn" && reason === "update_parent");
     if (!isOfBlock || chain.wasShown(signature, BigInt(slot ?? 0))) return null;
     return `${kind} in slot ${slot}, which never had it`;
@@ -352,7 +362,8 @@ export class SubmissionChecks {
 
   /** The service was killed. It reports an end before the end is on the disk. */
   crashed(): void {
-    const sinceMs = this.#options.nowMs() - durableMs;
+    this.withdrawals.crashed();
+    const sinceMs = this.#options.disk.workedBeforeMs - durableMs;
     for (const record of this.#records.values()) {
       if (record.reportedMs > sinceMs) record.reported = null;
       record.live.restart(record.reported);
@@ -374,6 +385,7 @@ export class SubmissionChecks {
     if (node !== "healthy") this.#quietSinceMs = nowMs;
     for (const record of this.#records.values()) this.#checkDue(record, nowMs);
     this.#checkCounts(counts);
+    this.withdrawals.check(nowMs);
     for (const route of routes) this.#checkRoute(route);
   }
 

@@ -81,6 +81,15 @@ function rowsOf(bytes: Buffer, begin: number): SqlValue[][] {
   return rows;
 }
 
+/** The calls of the system that write a file; the tests' fail. */
+export interface JournalCalls {
+  /** Returns how many bytes were written. */
+  write(fd: number, bytes: Uint8Array): number;
+  truncate(fd: number, size: number): void;
+}
+
+const systemCalls: JournalCalls = { write: writeSync, truncate: ftruncateSync };
+
 /** The rows that an earlier process left, in no particular order. Throws the errors of the files. */
 export function readJournal(databasePath: string): JournalRows[] {
   const found: JournalRows[] = [];
@@ -104,17 +113,19 @@ export function readJournal(databasePath: string): JournalRows[] {
 /** One file, open for appending. */
 class JournalFile {
   readonly #fd: number;
+  readonly #calls: JournalCalls;
   readonly #headBytes: number;
   #size: number;
   /** Set when bytes of an unfinished frame may be at the end: rows behind them could not be read. */
   #isBroken = false;
 
-  constructor(path: string, head: Buffer) {
+  constructor(path: string, head: Buffer, calls: JournalCalls) {
+    this.#calls = calls;
     this.#fd = openSync(path, "a", 0o600);
     try {
       fchmodSync(this.#fd, 0o600);
-      ftruncateSync(this.#fd, 0);
-      writeSync(this.#fd, head);
+      calls.truncate(this.#fd, 0);
+      calls.write(this.#fd, head);
       this.#size = fstatSync(this.#fd).size;
       if (this.#size !== head.length)
         throw new Error("expected space for the first line, got none");
@@ -135,7 +146,7 @@ class JournalFile {
     this.#isBroken = true;
     let written = 0;
     try {
-      written = writeSync(this.#fd, frame);
+      written = this.#calls.write(this.#fd, frame);
     } catch (error) {
       this.#cutTo(this.#size);
       throw error;
@@ -157,7 +168,7 @@ class JournalFile {
   }
 
   #cutTo(size: number): void {
-    ftruncateSync(this.#fd, size);
+    this.#calls.truncate(this.#fd, size);
     this.#size = size;
     this.#isBroken = false;
   }
@@ -169,11 +180,11 @@ export class SubmissionJournal {
   #other: JournalFile;
 
   /** Clears the files: read them before. Throws the errors of the files. */
-  constructor(databasePath: string, columns: readonly string[]) {
+  constructor(databasePath: string, columns: readonly string[], calls = systemCalls) {
     const head = headOf(columns);
-    this.#active = new JournalFile(pathOf(databasePath, names[0]), head);
+    this.#active = new JournalFile(pathOf(databasePath, names[0]), head, calls);
     try {
-      this.#other = new JournalFile(pathOf(databasePath, names[1]), head);
+      this.#other = new JournalFile(pathOf(databasePath, names[1]), head, calls);
     } catch (error) {
       this.#active.close();
       throw error;
