@@ -8,11 +8,11 @@
 
 import type { Clock } from "../../core/clock.ts";
 
-/** Submissions that begin in a turn of the event loop: as many as one request to a partner can contain. */
-export const submissionsPerTurn = 16;
-/** Overload begins when the queue takes half a slot. */
-const overloadNs = 200_000_000;
-const reliefNs = 150_000_000;
+/** Submissions that begin in a turn of the event loop. More of them share journal writes and requests to partners. */
+export const submissionsPerTurn = 32;
+/** Overload begins when the queue takes a slot. */
+const overloadNs = 400_000_000;
+const reliefNs = 200_000_000;
 /** A submission that has waited longer is refused: about a slot, and less under overload. */
 const waitNsMax = 400_000_000n;
 const overloadWaitNsMax = 25_000_000n;
