@@ -1,9 +1,9 @@
 // Target batch: the messages of one thread to its targets by socket, for both address families.
 //
-// The worker has one, and so has each of its sender threads. All use the worker's two sockets, so
-// that every datagram has the same source address and port, whichever thread sends it. The kernel
-// lets several threads send on one socket at a time: two threads cost 3 % more per datagram on one
-// socket than on two (two busy cores, ifb device, Linux 6.18, 2026-11-26).
+// The worker and each of its sender threads have one. All use the worker's two sockets: every
+// datagram has the same source address and port. The kernel lets several threads send on one socket
+// at a time: two threads cost 3 % more per datagram on one socket than on two (two busy cores, ifb
+// device, Linux 6.18, 2026-11-26).
 #pragma once
 
 #include <array>

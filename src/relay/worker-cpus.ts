@@ -116,9 +116,9 @@ interface FreeCore {
 }
 
 /**
- * Cores on which no thread of another program is pinned, in the order in which workers get them: the core
- * of CPU 0 last, those of the NIC's node first, then by number. Low numbers are the fast cores
- * of processors with cores of two kinds.
+ * Cores on which no thread of another program is pinned, in the order in which workers get them: near the
+ * NIC first, then by number, and the core with CPU 0 last. On processors with two kinds of cores, the fast
+ * ones have the low numbers.
  */
 function freeCores(facts: WorkerCpuFacts): FreeCore[] {
   const usable = usableCpus(facts).toSorted((a, b) => a - b);

@@ -3,8 +3,8 @@
 // gateway.ts passes every submitting request through it, before the request is parsed. A limited number of
 // them begins in a turn of the event loop, so that the responses of partners, status queries and health
 // checks do not wait behind all others. Under overload, the newest submission is processed first and old ones
-// are refused while that is still cheap: accepted ones then hardly wait. (First in, first out would let each
-// of them wait for the limit.)
+// are refused while that is still cheap: accepted ones then hardly wait. In the order of arrival, each would
+// wait for as long as the limit allows.
 
 import type { Clock } from "../../core/clock.ts";
 

@@ -47,6 +47,7 @@ import {
   tokenBytes,
   tokenIn,
 } from "./ownership-proof.ts";
+import { ProofRetries, storeRetryMs } from "./proof-retries.ts";
 import { type Probe, ReachabilityChecks } from "./reachability-checks.ts";
 import { StoredDestinations } from "./stored-destinations.ts";
 
@@ -69,8 +70,6 @@ type ActiveDestination = Pick<
   "id" | "accountId" | "accountName" | "address" | "recovered"
 >;
 
-const retryMs = 5_000;
-
 export class AccountDestinations implements Destinations {
   readonly #dependencies: DestinationDependencies;
   readonly #stored: StoredDestinations;
@@ -78,6 +77,7 @@ export class AccountDestinations implements Destinations {
   readonly #due: DueTimer;
   readonly #limits = new RoundLimits();
   readonly #checks: ReachabilityChecks;
+  readonly #retries: ProofRetries;
   readonly #listeners = new Set<() => void>();
   #settings: DestinationSettings;
   #isClosed = false;
@@ -111,12 +111,14 @@ export class AccountDestinations implements Destinations {
     });
     this.#table = this.#stored.table;
     this.#checks = new ReachabilityChecks(dependencies);
+    this.#retries = new ProofRetries(dependencies);
   }
 
   close(): void {
     this.#isClosed = true;
     this.#stored.close();
     this.#checks.close();
+    this.#retries.close();
     this.#due.close();
     this.#listeners.clear();
   }
@@ -181,11 +183,9 @@ export class AccountDestinations implements Destinations {
     const token = tokenIn(datagram);
     const entry = this.#table.at(from);
     const round = entry && this.#openRound(entry);
-    if (this.#isClosed || !token || !entry || !round?.holds(token)) return;
-    const { log, clock } = this.#dependencies;
+    if (!token || !entry || !round?.holds(token)) return;
     this.#prove(entry, round, "datagram").catch((error: unknown) => {
-      log.warn(`destinations: the proof of ${from} could not be stored: ${messageOf(error)}`);
-      clock.after(retryMs, () => this.answer(from, datagram)); // the receiver may not answer again
+      this.#retries.failed(from, error, () => this.answer(from, datagram));
     });
   }
 
@@ -396,7 +396,7 @@ export class AccountDestinations implements Destinations {
       entry.stop ??= { reason: "proof_expired", retryMs: nowMs };
     }
     if (entry.stop && entry.stop.retryMs <= nowMs) {
-      entry.stop.retryMs = nowMs + retryMs;
+      entry.stop.retryMs = nowMs + storeRetryMs;
       void this.#storeStop(entry, entry.stop.reason);
     }
     if (this.#isOurs(entry)) this.#sendReminder(entry, nowMs);
