@@ -3,8 +3,10 @@ import { hashKeyText } from "../../../src/gateway/accounts/api-keys.ts";
 import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
 import { Callers } from "../../../src/gateway/endpoints/callers.ts";
 import { Query } from "../../../src/gateway/endpoints/query.ts";
+import { FastPath } from "../../../src/gateway/fast-path/fast-path.ts";
 import type { HttpHead } from "../../../src/gateway/http/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { closing } from "../../support/closing.ts";
 import { apiKey, GatewayRun, loopback } from "../../support/gateway/gateway.ts";
 import { base64, tipping } from "../../support/transactions/tipping.ts";
 import { RawClient } from "../http/clients.ts";
@@ -379,7 +381,9 @@ describe("the key of a repeated head", () => {
     };
     const { publicKeys } = new GatewayRun().publicKeys;
     const callers = new Callers({ keys, publicKeys, clock, settings: { trustedProxies: [] } });
-    const fastPath = { connection: null as never, head: new Uint8Array() };
+    const connection = closing(new FastPath({ warn: () => {} })).connection(() => undefined);
+    if (!connection) throw new Error("expected an open fast path");
+    const fastPath = { connection, head: new Uint8Array() };
     const head = {
       method: "POST",
       path: "/relay",
