@@ -12,7 +12,7 @@ export interface SenderThreadsChoice {
   readonly reason: string;
 }
 
-/** Together with the worker, two send to 200 destinations in a third of the time. */
+/** The gain of more than one was not measured; docs/transmit.md has the measurement of one. */
 const chosenMax = 2;
 
 interface SenderThreadsFacts extends Pick<WorkerCpuFacts, "allowed" | "isolated" | "hasQuota"> {
