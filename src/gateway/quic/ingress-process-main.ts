@@ -85,7 +85,8 @@ class Main {
       credentials,
       sockets,
       connected: (connection) => this.#answer({ kind: "connected", connection }),
-      received: (stream) => this.#receive(stream),
+      received: (stream) => this.#streams.push(stream),
+      flush: () => this.#passStreams(),
       ended: (connection, end) => {
         this.#passStreams();
         if (this.#server?.hasDrops(connection)) this.#reportCounts();
@@ -96,12 +97,6 @@ class Main {
     this.#counts = systemClock.every(countsMs, () => this.#reportCounts());
     this.#answer({ kind: "listening", addresses: this.#server.addresses });
     this.#answer({ kind: "opened", unconfined });
-  }
-
-  #receive(stream: IngressStream): void {
-    // All packets of a turn of the event loop are processed in one go, before this runs.
-    if (this.#streams.length === 0) queueMicrotask(() => this.#passStreams());
-    this.#streams.push(stream);
   }
 
   #passStreams(): void {

@@ -43,6 +43,8 @@ interface ServerDependencies {
   /** None of these may throw. */
   readonly connected: (connection: IngressConnection) => void;
   readonly received: (stream: IngressStream) => void;
+  /** Passes on what was received. */
+  readonly flush: () => void;
   readonly ended: (connection: number, end: string) => void;
 }
 
@@ -245,10 +247,13 @@ export class IngressServer {
     this.#due.add(connection);
   }
 
+  /** The gateway gets the streams first: encrypting and sending packets takes longer than passing them on. */
   #work(): void {
     const due = this.#due;
     this.#due = new Set();
-    for (const connection of due) connection.work();
+    for (const connection of due) connection.read();
+    this.#dependencies.flush();
+    for (const connection of due) connection.send();
   }
 
   #connectionOf(
@@ -362,7 +367,7 @@ export class IngressServer {
   }
 
   #hostOf(listener: Listener, isProven: boolean): ConnectionHost {
-    const { quiche, clock, settings, received } = this.#dependencies;
+    const { quiche, clock, settings, received, flush } = this.#dependencies;
     return {
       quiche,
       clock,
@@ -385,6 +390,7 @@ export class IngressServer {
         const receivedNs = clock.monotonicNs();
         received({ connection: connection.id, stream, receivedNs, bytes });
       },
+      flush,
       dropped: (reason, { id }) => {
         this.#drops[reason]++;
         this.#connectionDrops.set(id, (this.#connectionDrops.get(id) ?? 0) + 1);

@@ -34,6 +34,8 @@ export interface ConnectionHost {
   /** The handshake is complete; false: the connection limit is reached. */
   connected(connection: ServerConnection, facts: CertificateFacts, protocol: string): boolean;
   completed(connection: ServerConnection, streamId: number, bytes: Uint8Array): void;
+  /** Passes on the completed streams. */
+  flush(): void;
   dropped(reason: DropName, connection: ServerConnection): void;
   /** Called once, when the handshake is complete or has failed. */
   handshakeOver(): void;
@@ -126,13 +128,25 @@ export class ServerConnection {
 
   /** Handles the effects of packets, answers or timers, and sends. */
   work(): void {
+    this.read();
+    this.#host.flush();
+    this.send();
+  }
+
+  /** The first part of `work`: reads streams. `send` must follow. */
+  read(): void {
     if (this.#phase === "gone") return;
     const nowNs = this.#host.clock.monotonicNs();
     if (this.#phase === "handshake") this.#handshake(nowNs);
     if (this.#phase === "open") this.#read(nowNs);
+  }
+
+  /** The last part of `work`. */
+  send(): void {
+    if (this.#phase === "gone") return;
     this.#sendAll();
     if (this.#quic.isClosed()) this.#forget();
-    else this.#arm(nowNs);
+    else this.#arm(this.#host.clock.monotonicNs());
   }
 
   /** The client may submit. */

@@ -52,6 +52,8 @@ export function startQuicProcess(
     : ["--import", pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href];
   const words = [
     `--max-old-space-size=${heapMegabytes}`,
+    "--max-semi-space-size=8",
+    "--no-parallel-scavenge",
     ...loader,
     fileURLToPath(new URL(name, import.meta.url)),
     `${channelDescriptor + 1 + descriptors.length}`,

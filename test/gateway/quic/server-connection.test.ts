@@ -62,6 +62,7 @@ class Pair {
       send: (packet: Buffer) => void this.#toClient.push(packet),
       connected: () => true,
       completed: (_: ServerConnection, id: number) => void this.completed.push(id),
+      flush: () => undefined,
       dropped: () => undefined,
       handshakeOver: () => undefined,
       ended: () => undefined,
