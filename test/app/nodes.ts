@@ -80,7 +80,7 @@ function outcomesOf(cluster: Cluster): Outcomes {
         const slot = cluster.landed.get(signature);
         return slot === undefined ? null : { slot, err: null, commitment: cluster.commitment };
       }),
-    isBlockhashValid: async () => true,
+    blockhashState: async () => ({ isValid: true, slot: 1n }),
     nonceValue: async () => null,
   };
 }

@@ -2,12 +2,18 @@
 //
 // Used to observe submissions and registrations. One query to the node serves all transactions with
 // the same lifetime; recent lifetimes are queried rarely. Several nodes may answer behind one
-// address, and a lagging node may not know a blockhash yet or return an old nonce value. A lifetime
-// therefore counts as expired only after two responses some time apart, and any contradicting
-// response reverts that.
+// address, and a lagging node may not know a blockhash yet or return an old nonce value. While the
+// cluster confirms nothing, no node knows the newest blockhashes. A lifetime therefore counts as expired
+// only after two responses some time and some slots apart, and any contradicting response reverts that.
 
 import { pubkeyOf } from "../primitives.ts";
 import { TimerWheel } from "../timer-wheel.ts";
+
+/**
+ * The cluster has confirmed so many slots between two responses that both count. It is more than the
+ * slots by which confirmation usually follows the newest block.
+ */
+const settleSlots = 8n;
 
 export interface LifetimeLimits {
   /** Age of a blockhash at the first query. */
@@ -27,9 +33,16 @@ interface LifetimeFacts {
   readonly nonce: { readonly account: Uint8Array } | null;
 }
 
+/** A blockhash as a node knows it, at commitment "confirmed". */
+export interface BlockhashState {
+  readonly isValid: boolean;
+  /** The newest slot that the node knows to be confirmed. */
+  readonly slot: bigint;
+}
+
 /** Responses of a Solana node; see Outcomes in gateway/submission/types.ts. */
 export interface LifetimeAnswers {
-  isBlockhashValid(blockhash: string): Promise<boolean>;
+  blockhashState(blockhash: string): Promise<BlockhashState>;
   nonceValue(account: string): Promise<string | null>;
 }
 
@@ -45,6 +58,8 @@ export class Lifetime<T extends object> {
    */
   goneMs: number | null = null;
   goneAgainMs: number | null = null;
+  /** Confirmed slot of the first of them. */
+  goneSlot = 0n;
   /** The nonce account does not exist. */
   isUnknownAccount = false;
 
@@ -138,8 +153,8 @@ export class Lifetimes<T extends object> {
   async #ask(lifetime: Lifetime<T>, askedMs: number): Promise<void> {
     this.#asked++;
     try {
-      const isGone = await this.#isGone(lifetime);
-      if (this.#byKey.get(lifetime.key) === lifetime) this.#answered(lifetime, isGone, askedMs);
+      const goneSlot = await this.#goneSlot(lifetime);
+      if (this.#byKey.get(lifetime.key) === lifetime) this.#answered(lifetime, goneSlot, askedMs);
     } catch (error) {
       this.#dependencies.failed(error);
     } finally {
@@ -153,29 +168,33 @@ export class Lifetimes<T extends object> {
     this.#wheel.set(lifetime, nowMs + (isHalfKnown ? settleMs : waitMs));
   }
 
-  async #isGone(lifetime: Lifetime<T>): Promise<boolean> {
+  /** Confirmed slot of the response that it has expired; null: it has not. */
+  async #goneSlot(lifetime: Lifetime<T>): Promise<bigint | null> {
     const { lifetime: value, nonce } = lifetime.facts;
     const { outcomes } = this.#dependencies;
     const text: string = pubkeyOf(value);
     if (nonce) {
       const present = await outcomes.nonceValue(pubkeyOf(nonce.account));
-      if (present === text) return false;
+      if (present === text) return null;
       lifetime.isUnknownAccount = present === null;
     }
     // A transaction that advances a nonce may have a recent blockhash as its lifetime.
-    return !(await outcomes.isBlockhashValid(text));
+    const { isValid, slot } = await outcomes.blockhashState(text);
+    return isValid ? null : slot;
   }
 
-  #answered(lifetime: Lifetime<T>, isGone: boolean, askedMs: number): void {
-    if (!isGone) {
+  #answered(lifetime: Lifetime<T>, goneSlot: bigint | null, askedMs: number): void {
+    if (goneSlot === null) {
       lifetime.goneMs = null;
       lifetime.goneAgainMs = null;
     } else if (lifetime.goneMs === null) {
       lifetime.goneMs = this.#dependencies.nowMs();
+      lifetime.goneSlot = goneSlot;
       this.#dependencies.onExpired(lifetime);
     } else if (
       lifetime.goneAgainMs === null &&
-      askedMs >= lifetime.goneMs + this.#limits.settleMs
+      askedMs >= lifetime.goneMs + this.#limits.settleMs &&
+      goneSlot >= lifetime.goneSlot + settleSlots
     ) {
       lifetime.goneAgainMs = this.#dependencies.nowMs();
       this.#dependencies.onExpired(lifetime);

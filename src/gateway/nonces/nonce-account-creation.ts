@@ -329,7 +329,8 @@ export class NonceAccountCreation {
     const { firstExpiryCheckMs, confirmMs } = this.#limits;
     if (this.#nowMs() - attempt.createdMs < firstExpiryCheckMs) return;
     const askedMs = this.#nowMs();
-    if (await this.#dependencies.node.isBlockhashValid(attempt.blockhash)) attempt.expiredMs = null;
+    const { isValid } = await this.#dependencies.node.blockhashState(attempt.blockhash);
+    if (isValid) attempt.expiredMs = null;
     else if (attempt.expiredMs === null) attempt.expiredMs = this.#nowMs();
     else if (askedMs - attempt.expiredMs >= confirmMs) attempt.expiryConfirmedMs = this.#nowMs();
   }

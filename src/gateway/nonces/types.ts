@@ -3,6 +3,8 @@
 // The gateway uses `Nonces`; this folder uses the node, the store and the keys through the
 // interfaces below. Addresses and values are base58, wall times milliseconds since 1970.
 
+import type { BlockhashState } from "../../core/transactions/lifetimes.ts";
+
 /** Result of getNonce. */
 export interface NonceInfo {
   /** Present value at "confirmed", used in place of a recent blockhash. */
@@ -92,7 +94,7 @@ export interface NonceNode {
   minimumBalance(bytes: number): Promise<bigint>;
   /** At "confirmed". */
   latestBlockhash(): Promise<string>;
-  isBlockhashValid(blockhash: string): Promise<boolean>;
+  blockhashState(blockhash: string): Promise<BlockhashState>;
   /** Without preflight. */
   sendTransaction(wire: Uint8Array): Promise<string>;
   signatureStatuses(signatures: readonly string[]): Promise<

@@ -5,6 +5,7 @@
 // are nanoseconds since 1970.
 
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
+import type { BlockhashState } from "../../core/transactions/lifetimes.ts";
 import type { TakenRequest } from "./taken-request.ts";
 
 // ---- what is submitted ----
@@ -422,8 +423,7 @@ export interface Outcomes {
     signatures: readonly string[],
     search?: StatusSearch,
   ): Promise<(SignatureOutcome | null)[]>;
-  /** At commitment "confirmed". */
-  isBlockhashValid(blockhash: string): Promise<boolean>;
+  blockhashState(blockhash: string): Promise<BlockhashState>;
   /** Value of a durable nonce account (base58) at "confirmed"; null: the account does not exist. */
   nonceValue(account: string): Promise<string | null>;
 }

@@ -15,6 +15,7 @@ import {
 } from "../../core/errors.ts";
 import { jsonRpcCodes } from "../../core/json-rpc/codes.ts";
 import { parsePubkey } from "../../core/primitives.ts";
+import type { BlockhashState } from "../../core/transactions/lifetimes.ts";
 import { isObject } from "../../core/values.ts";
 import { findNonceAccount, nonceAccountBytes } from "../../gateway/nonces/nonce-account.ts";
 import type { NonceAccountView, NonceNode } from "../../gateway/nonces/types.ts";
@@ -244,12 +245,17 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
     return value.map((status: unknown) => (status === null ? null : this.#outcome(method, status)));
   }
 
-  async isBlockhashValid(blockhash: string): Promise<boolean> {
+  async blockhashState(blockhash: string): Promise<BlockhashState> {
     const method = "isBlockhashValid";
     const result = await this.call(method, [blockhash, { commitment: "confirmed" }]);
-    const value = valueIn(result);
-    if (typeof value === "boolean") return value;
-    throw this.#failure(method, `expected true or false, got ${quote(result)}`);
+    const { context, value } = isObject(result) ? result : {};
+    if (typeof value !== "boolean") {
+      throw this.#failure(method, `expected true or false, got ${quote(result)}`);
+    }
+    return {
+      isValid: value,
+      slot: this.#u53(method, isObject(context) ? context["slot"] : undefined),
+    };
   }
 
   /**

@@ -113,7 +113,7 @@ describe("managed nonces", () => {
     const lifeMs = Number((151n * slotNs) / 1_000_000n);
     service.managed(one).catch(() => undefined);
     await harness.pass(29_000);
-    expect(steps.log).not.toContain("isBlockhashValid"); // nodes may not know so recent a blockhash
+    expect(steps.log).not.toContain("blockhashState"); // nodes may not know so recent a blockhash
     await harness.pass(lifeMs - 31_000);
     expect(node.sent.size).toBe(1);
     await harness.pass(12_000);

@@ -11,6 +11,7 @@ import {
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { KeyPair } from "../../../src/core/key-pair.ts";
 import { parsePubkey, pubkeyBytes } from "../../../src/core/primitives.ts";
+import type { BlockhashState } from "../../../src/core/transactions/lifetimes.ts";
 import type { CoSigningCheck } from "../../../src/gateway/nonces/co-signing.ts";
 import { findNonceAccount, type NonceAccount } from "../../../src/gateway/nonces/nonce-account.ts";
 import {
@@ -216,8 +217,12 @@ export class ChainNode implements NonceNode {
     );
   }
 
-  isBlockhashValid(blockhash: string): Promise<boolean> {
-    return this.#step("isBlockhashValid", () => this.#run.chain.isBlockhashValid(blockhash));
+  blockhashState(blockhash: string): Promise<BlockhashState> {
+    const { chain } = this.#run;
+    return this.#step("blockhashState", () => ({
+      isValid: chain.isBlockhashValid(blockhash),
+      slot: BigInt(chain.slot("confirmed")),
+    }));
   }
 
   sendTransaction(wire: Uint8Array): Promise<string> {

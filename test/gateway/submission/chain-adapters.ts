@@ -63,7 +63,10 @@ export function outcomesOf(run: ChainRun): Outcomes {
           status && { slot: status.slot, err: status.err, commitment: status.confirmationStatus }
         );
       }),
-    isBlockhashValid: async (blockhash) => chain.isBlockhashValid(blockhash),
+    blockhashState: async (blockhash) => ({
+      isValid: chain.isBlockhashValid(blockhash),
+      slot: BigInt(chain.slot("confirmed")),
+    }),
     nonceValue: async (account) => nonceValueOf(run, account),
   };
 }

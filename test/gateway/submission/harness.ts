@@ -4,6 +4,7 @@ import { ShredwayError } from "../../../src/core/errors.ts";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
+import type { BlockhashState } from "../../../src/core/transactions/lifetimes.ts";
 import type { PipelineLimits } from "../../../src/gateway/submission/limits.ts";
 import { Pipeline } from "../../../src/gateway/submission/pipeline.ts";
 import type {
@@ -49,6 +50,9 @@ export class Harness implements LandingObservations, Outcomes {
   isBlockhashExpired = false;
   /** When the node first reported it. */
   expiryReportedNs: bigint | null = null;
+  /** The cluster confirms nothing any more. */
+  isClusterStopped = false;
+  #confirmedSlot = 0n;
   nonce: string | null = null;
   takes = true;
   /** Signatures that every queue refuses. */
@@ -168,9 +172,10 @@ export class Harness implements LandingObservations, Outcomes {
     return signatures.map((signature) => this.answers.get(signature) ?? null);
   }
 
-  async isBlockhashValid(): Promise<boolean> {
+  async blockhashState(): Promise<BlockhashState> {
     if (this.isBlockhashExpired) this.expiryReportedNs ??= this.clock.nowNs();
-    return !this.isBlockhashExpired;
+    if (!this.isClusterStopped) this.#confirmedSlot = this.clock.nowNs() / 400_000_000n;
+    return { isValid: !this.isBlockhashExpired, slot: this.#confirmedSlot };
   }
 
   async nonceValue(): Promise<string | null> {

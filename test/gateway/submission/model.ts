@@ -140,8 +140,11 @@ export class ModelChain implements LandingObservations {
             return { slot: found.slot, err: found.err, commitment };
           }),
         ),
-      isBlockhashValid: (blockhash) =>
-        answer((blocks) => this.#isRecent(blockhash, confirmed(blocks))),
+      blockhashState: (blockhash) =>
+        answer((blocks) => ({
+          isValid: this.#isRecent(blockhash, confirmed(blocks)),
+          slot: confirmed(blocks).at(-1)?.slot ?? 0n,
+        })),
       nonceValue: (account) =>
         answer((blocks) => confirmed(blocks).at(-1)?.nonces.get(account) ?? null),
     };

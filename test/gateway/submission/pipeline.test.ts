@@ -303,6 +303,20 @@ describe("outcomes", () => {
     expect(await harness.state(facts)).toBe("open null");
   });
 
+  it("by absence wait while the cluster confirms nothing: no node knows the newest blockhashes", async () => {
+    const harness = new Harness();
+    const facts = harness.facts();
+    await harness.submit(facts);
+    await harness.clock.advance(10_000);
+    harness.isClusterStopped = true;
+    harness.isBlockhashExpired = true;
+    await harness.clock.advance(300_000);
+    expect(await harness.state(facts)).toBe("open null");
+    harness.isClusterStopped = false;
+    await harness.clock.advance(30_000);
+    expect(await harness.state(facts)).toBe("expired blockhash_expired");
+  });
+
   it("of nonces: missing, spent, and what landed instead", async () => {
     const harness = new Harness();
     const single = harness.facts(true);

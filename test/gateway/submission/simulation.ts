@@ -155,7 +155,7 @@ export class Simulation {
         },
         outcomes: {
           signatureStatuses: (signatures) => alive(node.signatureStatuses(signatures)),
-          isBlockhashValid: (blockhash) => alive(node.isBlockhashValid(blockhash)),
+          blockhashState: (blockhash) => alive(node.blockhashState(blockhash)),
           nonceValue: (account) => alive(node.nonceValue(account)),
         },
         leaders: () => chain.leaderContext,

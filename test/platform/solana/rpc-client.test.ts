@@ -228,13 +228,18 @@ describe("RpcClient, for outcomes", () => {
     const requests: unknown[] = [];
     const node = await openNode((id, response, _, params) => {
       requests.push(params);
-      response.end(JSON.stringify({ id, result: { context: {}, value: requests.length === 1 } }));
+      const context = { slot: 6 + requests.length };
+      response.end(JSON.stringify({ id, result: { context, value: requests.length === 1 } }));
     });
-    expect(await node.isBlockhashValid(key)).toBe(true);
-    expect(await node.isBlockhashValid(key)).toBe(false);
+    expect(await node.blockhashState(key)).toEqual({ isValid: true, slot: 7n });
+    expect(await node.blockhashState(key)).toEqual({ isValid: false, slot: 8n });
     expect(requests[0]).toEqual([key, { commitment: "confirmed" }]);
     const wrong = await openNode(inContext("true"));
-    await expect(wrong.isBlockhashValid(key)).rejects.toThrow("expected true or false");
+    await expect(wrong.blockhashState(key)).rejects.toThrow("expected true or false");
+    const timeless = await openNode((id, response) =>
+      response.end(JSON.stringify({ id, result: { context: {}, value: false } })),
+    );
+    await expect(timeless.blockhashState(key)).rejects.toThrow("expected an integer");
   });
 
   const nonceData = (change: (data: Buffer) => void = () => {}): Buffer => {

@@ -76,7 +76,10 @@ class Chain {
   readonly landed = new Map<string, LandedTransaction>();
   readonly sources: LandingSources = {
     landed: { landedTransaction: async (signature) => this.landed.get(signature) ?? null },
-    outcomes: { isBlockhashValid: async () => true, nonceValue: async () => null },
+    outcomes: {
+      blockhashState: async () => ({ isValid: true, slot: 1n }),
+      nonceValue: async () => null,
+    },
     observations: null,
     decode: decodeBase58,
     addresses: () => shredAddresses,

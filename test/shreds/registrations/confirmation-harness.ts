@@ -215,10 +215,13 @@ export class ConfirmationHarness {
         },
       },
       outcomes: {
-        isBlockhashValid: (blockhash) => {
+        blockhashState: (blockhash) => {
           this.lifetimesAsked.push(blockhash);
           const isFalse = this.lies-- > 0;
-          return this.#answer(() => !isFalse && chain.isBlockhashValid(blockhash));
+          return this.#answer(() => ({
+            isValid: !isFalse && chain.isBlockhashValid(blockhash),
+            slot: BigInt(chain.slot("confirmed")),
+          }));
         },
         nonceValue: (account) =>
           this.#answer(() => {

@@ -24,7 +24,7 @@ it("asks for the landing of a tip of another node at once, without a turn of the
       },
     },
     outcomes: {
-      isBlockhashValid: () => Promise.resolve(true),
+      blockhashState: async () => ({ isValid: true, slot: 1n }),
       nonceValue: () => Promise.resolve(null),
     },
     observations: null,

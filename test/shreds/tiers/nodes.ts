@@ -143,7 +143,7 @@ class Landed {
         },
       },
       outcomes: {
-        isBlockhashValid: () => Promise.resolve(true),
+        blockhashState: () => Promise.resolve({ isValid: true, slot: 1n }),
         nonceValue: () => Promise.resolve(null),
       },
     };

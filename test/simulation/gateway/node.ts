@@ -2,6 +2,7 @@
 
 import type { Clock } from "../../../src/core/clock.ts";
 import { ShredwayError } from "../../../src/core/errors.ts";
+import type { BlockhashState } from "../../../src/core/transactions/lifetimes.ts";
 import type { Outcomes, SignatureOutcome } from "../../../src/gateway/submission/types.ts";
 import { decodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import {
@@ -54,7 +55,7 @@ export class SimulatedNode {
     return {
       signatureStatuses: (signatures) =>
         answer((state) => signatures.map((signature) => this.#outcome(signature, state))),
-      isBlockhashValid: (blockhash) => answer((state) => this.#isValid(blockhash, state)),
+      blockhashState: (blockhash) => answer((state) => this.#blockhashState(blockhash, state)),
       nonceValue: () => answer(() => null),
     };
   }
@@ -85,12 +86,15 @@ export class SimulatedNode {
   }
 
   /** At commitment "confirmed". */
-  #isValid(blockhash: string, { main }: NodeState): boolean {
+  #blockhashState(blockhash: string, { main }: NodeState): BlockhashState {
     const bytes = decodeBase58(blockhash) ?? new Uint8Array();
     const block = this.#chain.blockOf(Buffer.from(bytes).toString("hex"));
     const confirmed = ancestorOf(main, confirmedDepth);
-    if (!block || !confirmed || !isAncestor(block, confirmed)) return false;
-    return confirmed.height - block.height <= lifetimeBlocks;
+    const isKnown = block && confirmed && isAncestor(block, confirmed);
+    return {
+      isValid: isKnown === true && confirmed.height - block.height <= lifetimeBlocks,
+      slot: confirmed?.slot ?? 0n,
+    };
   }
 }
 
