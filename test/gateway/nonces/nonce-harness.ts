@@ -221,7 +221,7 @@ export class ChainNode implements NonceNode {
     const { chain } = this.#run;
     return this.#step("blockhashState", () => ({
       isValid: chain.isBlockhashValid(blockhash),
-      slot: BigInt(chain.slot("confirmed")),
+      slot: chain.slot("confirmed"),
     }));
   }
 

@@ -65,7 +65,7 @@ export function outcomesOf(run: ChainRun): Outcomes {
       }),
     blockhashState: async (blockhash) => ({
       isValid: chain.isBlockhashValid(blockhash),
-      slot: BigInt(chain.slot("confirmed")),
+      slot: chain.slot("confirmed"),
     }),
     nonceValue: async (account) => nonceValueOf(run, account),
   };

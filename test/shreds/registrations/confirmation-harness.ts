@@ -220,7 +220,7 @@ export class ConfirmationHarness {
           const isFalse = this.lies-- > 0;
           return this.#answer(() => ({
             isValid: !isFalse && chain.isBlockhashValid(blockhash),
-            slot: BigInt(chain.slot("confirmed")),
+            slot: chain.slot("confirmed"),
           }));
         },
         nonceValue: (account) =>
