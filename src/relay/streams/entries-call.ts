@@ -4,6 +4,7 @@
 // stream-service.ts.
 
 import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
+import { MessageReader } from "../../core/grpc/protobuf.ts";
 import { ReverseWriter } from "../../core/grpc/reverse-writer.ts";
 import { frameMessage } from "../../core/grpc/status.ts";
 import type { StreamMessage } from "../data-plane/relay-streams.ts";
@@ -49,9 +50,9 @@ export class EntriesCall implements StreamCall {
     this.#options = options;
     this.tier = subscription.tier;
     this.#attachment = hub.attach(this);
-    // The request is empty, and the client sends nothing after it.
+    // The request has no fields, and the client sends nothing after it.
     call.accept(
-      () => {},
+      (message) => void new MessageReader(message),
       () => {},
     );
   }

@@ -11,6 +11,7 @@ import type { Config } from "../../core/configuration/configuration.ts";
 import { DurationHistogram } from "../../core/duration-histogram.ts";
 import { type GrpcRequest, GrpcServer } from "../../core/grpc/grpc-server.ts";
 import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
+import { HealthService } from "../../core/grpc/health.ts";
 import { MessageWriter } from "../../core/grpc/protobuf.ts";
 import { GrpcError } from "../../core/grpc/status.ts";
 import type { Logger } from "../../core/log.ts";
@@ -86,6 +87,10 @@ interface NewStream {
   readonly encodeGap?: GapEncoder | undefined;
 }
 
+/** What health checks may ask for. */
+const serviceNames = [entriesPath, geyserPaths.subscribe, shrederPaths.transactions].map(
+  (path) => path.split("/")[1] ?? "",
+);
 /** Revoked keys and changed tiers end streams within this time. */
 const accessCheckMs = 250;
 const pingMs = 10_000;
@@ -119,6 +124,7 @@ export class StreamService implements SocketHost, PushHost {
   readonly #timers: readonly Timer[];
   readonly #lookupTables: LookupTableFollower | null;
   #config: StreamsConfig;
+  readonly #health = new HealthService(serviceNames);
   #server: GrpcServer | undefined;
 
   constructor(dependencies: StreamServiceDependencies) {
@@ -150,11 +156,15 @@ export class StreamService implements SocketHost, PushHost {
     const { clock, log, certificate, chain } = this.#dependencies;
     const server = await GrpcServer.open({
       listen: parseEndpoint(this.#config.listen, { allowPortZero: true }),
-      methods: this.#authenticated({
-        ...unaryMethods(chain),
-        [geyserPaths.subscribeReplayInfo]: (request) => this.#replayInfo(request),
-      }),
+      methods: {
+        ...this.#health.methods,
+        ...this.#authenticated({
+          ...unaryMethods(chain),
+          [geyserPaths.subscribeReplayInfo]: (request) => this.#replayInfo(request),
+        }),
+      },
       streams: {
+        ...this.#health.streams,
         [entriesPath]: (call) => this.#subscribe(call, "entries"),
         [shrederPaths.entries]: (call) => this.#subscribe(call, "entries"),
         [shrederPaths.transactions]: (call) => this.#subscribe(call, "transactions"),
@@ -250,6 +260,7 @@ export class StreamService implements SocketHost, PushHost {
       subscription.end("closing", "UNAVAILABLE", "closing: the service is shutting down");
     }
     this.pushes?.close();
+    this.#health.close();
     this.#server?.close();
     this.#dependencies.certificate?.close();
     this.hub.close();
