@@ -42,7 +42,7 @@ export class HealthService {
     "/grpc.health.v1.Health/Watch": (call: GrpcStream): void => this.#watch(call),
   };
 
-  /** Tells every watcher. The server closes afterwards. */
+  /** Every watcher gets the end. The server closes afterwards. */
   close(): void {
     for (const call of this.#watchers) send(call, states.notServing);
     for (const call of this.#watchers) call.end("UNAVAILABLE", "the service is shutting down");

@@ -87,7 +87,7 @@ interface NewStream {
   readonly encodeGap?: GapEncoder | undefined;
 }
 
-/** What health checks may ask for. */
+/** Services that health checks know. */
 const serviceNames = [entriesPath, geyserPaths.subscribe, shrederPaths.transactions].map(
   (path) => path.split("/")[1] ?? "",
 );
