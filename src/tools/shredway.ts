@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=8 --no-parallel-scavenge
+#!/usr/bin/env -S node --max-semi-space-size=8 --no-parallel-scavenge --v8-pool-size=1
 // The program `shredway`: a command line (run-program.ts) in a process of its own.
 
 import { realpathSync } from "node:fs";

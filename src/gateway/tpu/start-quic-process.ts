@@ -54,6 +54,7 @@ export function startQuicProcess(
     `--max-old-space-size=${heapMegabytes}`,
     "--max-semi-space-size=8",
     "--no-parallel-scavenge",
+    "--v8-pool-size=1",
     ...loader,
     fileURLToPath(new URL(name, import.meta.url)),
     `${channelDescriptor + 1 + descriptors.length}`,

@@ -88,7 +88,7 @@ describe.runIf(isRoot)("service install", () => {
     const { code } = await machine.service("install", "--config", "/srv/relay/shredway.yaml");
     expect(code).toBe(0);
     expect(machine.read(unit)).toContain(
-      "\nExecStart=/usr/local/n/bin/node --max-semi-space-size=8 --no-parallel-scavenge /usr/local/lib/node_modules/shredway/dist/tools/shredway.js start --config /srv/relay/shredway.yaml\n",
+      "\nExecStart=/usr/local/n/bin/node --max-semi-space-size=8 --no-parallel-scavenge --v8-pool-size=1 /usr/local/lib/node_modules/shredway/dist/tools/shredway.js start --config /srv/relay/shredway.yaml\n",
     );
     expect(machine.read(unit)).not.toContain("/opt/shredway");
     expect(machine.exists("/srv/relay/secrets")).toBe(true);
