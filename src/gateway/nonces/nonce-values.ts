@@ -2,8 +2,9 @@
 //
 // Called by nonce-service.ts. Each account in use is polled, up to 100 accounts per RPC call, and
 // faster after an advance. An answer is as old as its query: an answer to an earlier query never
-// replaces that to a later one. RPC nodes behind one address may lag behind each other, so a
-// replaced value is not accepted again within `lagMs`. Memory and concurrent queries are bounded.
+// replaces that to a later one. RPC nodes behind one address may lag behind each other, so an answer of
+// an earlier slot is not accepted within `lagMs`, and neither is a replaced value without a slot. Memory
+// and concurrent queries are bounded.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
@@ -22,7 +23,10 @@ export interface NonceValueLimits {
   readonly freshMs: number;
   /** An account stays in use for so long after its last query by a caller. */
   readonly usedMs: number;
-  /** An earlier value, or a missing account, is ignored for so long: the node may lag behind. */
+  /**
+   * An answer of an earlier slot, an earlier value without a slot, or a missing account is ignored for so
+   * long: the node may lag behind.
+   */
   readonly lagMs: number;
   /** Maximum age of a value for co-signing; co-signing with a spent value is harmless. */
   readonly recentMs: number;
@@ -64,6 +68,8 @@ interface QueryTime {
 interface Entry {
   readonly address: string;
   account: NonceAccount;
+  /** The slot of the answer; null: unknown. */
+  slot: bigint | null;
   /** The query whose answer `account` is. */
   queryTime: QueryTime;
   usedMs: number;
@@ -213,14 +219,16 @@ export class NonceValues {
     if (this.#isClosed) return account;
     const entry = this.#entries.get(address);
     if (!entry) {
-      if (account) this.#add({ address, account, queryTime }, tenant);
+      const slot = view?.slot ?? null;
+      if (account) this.#add({ address, account, slot, queryTime }, tenant);
       return account;
     }
     this.#use(entry, tenant);
-    return this.#update(entry, account, queryTime);
+    return this.#update(entry, view, queryTime);
   }
 
-  #update(entry: Entry, account: NonceAccount | null, queryTime: QueryTime): NonceAccount | null {
+  #update(entry: Entry, view: NonceAccountView | null, queryTime: QueryTime): NonceAccount | null {
+    const account = findNonceAccount(view);
     if (queryTime.ms < entry.queryTime.ms || queryTime.order < entry.queryTime.order)
       return entry.account;
     const { lagMs } = this.#limits;
@@ -229,19 +237,25 @@ export class NonceValues {
       this.#entries.delete(entry.address);
       return null;
     }
-    const isBack = account.value === entry.previous;
-    if (isBack && queryTime.ms - entry.changedMs < lagMs) return entry.account;
+    const slot = view?.slot ?? null;
+    if (slot !== null && entry.slot !== null) {
+      const isLagging = slot < entry.slot && queryTime.ms - entry.queryTime.ms < lagMs;
+      if (isLagging) return entry.account;
+    } else if (account.value === entry.previous && queryTime.ms - entry.changedMs < lagMs) {
+      return entry.account;
+    }
     if (account.value !== entry.account.value) {
       entry.previous = entry.account.value;
       entry.changedMs = this.#nowMs();
       entry.spentMs = null;
     }
     entry.account = account;
+    entry.slot = slot;
     entry.queryTime = queryTime;
     return account;
   }
 
-  #add(known: Pick<Entry, "address" | "account" | "queryTime">, tenant: string): void {
+  #add(known: Pick<Entry, "address" | "account" | "slot" | "queryTime">, tenant: string): void {
     const nowMs = this.#nowMs();
     const entry: Entry = {
       ...known,
@@ -306,7 +320,7 @@ export class NonceValues {
       this.#isFailing = false;
       group.forEach((entry, i) => {
         const isHere = this.#entries.get(entry.address) === entry;
-        if (isHere) this.#update(entry, findNonceAccount(views[i] ?? null), queryTime);
+        if (isHere) this.#update(entry, views[i] ?? null, queryTime);
       });
     } catch (error) {
       if (!this.#isFailing)

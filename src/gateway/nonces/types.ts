@@ -85,6 +85,8 @@ export interface NonceAccountView {
   readonly owner: string;
   readonly lamports: bigint;
   readonly data: Uint8Array;
+  /** The slot that the answer is of; absent: the node did not say it. */
+  readonly slot?: bigint;
 }
 
 /** RpcClient implements it. All methods may reject with "rpc_failed". */

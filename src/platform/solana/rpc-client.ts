@@ -65,6 +65,13 @@ function valueIn(result: unknown): unknown {
   return isObject(result) ? result["value"] : undefined;
 }
 
+/** The slot that the answer is of; absent: the node did not say it. */
+function slotOf(result: unknown): { readonly slot?: bigint } {
+  const context = isObject(result) ? result["context"] : undefined;
+  const slot = isObject(context) ? context["slot"] : undefined;
+  return typeof slot === "number" && Number.isSafeInteger(slot) ? { slot: BigInt(slot) } : {};
+}
+
 function hasNoHistory(error: unknown): boolean {
   const code = isShredwayError(error, "rpc_failed") ? error.details?.code : undefined;
   return code === jsonRpcCodes.transactionHistoryNotAvailable;
@@ -282,12 +289,16 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
     }
     const dataSlice = { offset: 0, length: nonceAccountBytes + 1 };
     const options = { encoding: "base64", commitment: "confirmed", dataSlice };
-    const value = valueIn(await this.call(method, [addresses, options], accountsBytesMax));
+    const result = await this.call(method, [addresses, options], accountsBytesMax);
+    const value = valueIn(result);
     if (!Array.isArray(value) || value.length !== addresses.length) {
       const came = Array.isArray(value) ? `${value.length}` : quote(value);
       throw this.#failure(method, `expected ${addresses.length} accounts, got ${came}`);
     }
-    return value.map((one: unknown) => (one === null ? null : this.#account(method, one)));
+    const slot = slotOf(result);
+    return value.map((one: unknown) => {
+      return one === null ? null : { ...this.#account(method, one), ...slot };
+    });
   }
 
   /** Rent-exempt minimum, in lamports, of an account with the given number of bytes. */

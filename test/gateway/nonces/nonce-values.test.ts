@@ -306,6 +306,24 @@ describe("spent values", () => {
     expect(await run.value()).toBe(textOf(1)); // so it is correct
   });
 
+  it("of an earlier slot are not accepted until the node had time to catch up", async () => {
+    const run = new Run({ lagMs: 5_000, usedMs: 100_000 });
+    const answers = async (value: number, slot: bigint) => {
+      run.words.set(key(1), { ...nonce(value), slot });
+      await run.clock.advance(400);
+      return run.value();
+    };
+    await answers(3, 30n);
+    // The first answer was of the newest node, and others lag by several advances.
+    expect(await answers(2, 20n)).toBe(textOf(3));
+    expect(await answers(1, 10n)).toBe(textOf(3));
+    expect(await answers(4, 31n)).toBe(textOf(4));
+    expect(await answers(3, 30n)).toBe(textOf(4));
+    expect(await answers(1, 2n)).toBe(textOf(4));
+    await run.clock.advance(5_000);
+    expect(await run.value()).toBe(textOf(1)); // another chain
+  });
+
   it("requested with getNow come from a new query", async () => {
     const run = new Run({ pollMs: 5_000 });
     run.words.set(key(1), nonce(1));

@@ -77,7 +77,7 @@ describe("RpcClient, for nonces", () => {
   it("requests the commitment confirmed and only the needed data", async () => {
     const { node, requests } = await answering(inContext([view, null]));
     expect(await node.accounts([key, key])).toEqual([
-      { owner: systemProgram, lamports: 5n, data: Buffer.of(1, 2) },
+      { owner: systemProgram, lamports: 5n, data: Buffer.of(1, 2), slot: 1n },
       null,
     ]);
     const options = {
