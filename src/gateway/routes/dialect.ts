@@ -38,3 +38,10 @@ export interface Dialect {
   /** Reads a response. Never throws, whatever it contains. */
   read(answer: HttpAnswer, batch: readonly OutboundTransaction[], firstId: number): Reading;
 }
+
+/** The response belongs to another request: so may the next one on this connection, even without an id. */
+export function isOutOfStep(verdicts: readonly Verdict[]): boolean {
+  return verdicts.some(
+    (verdict) => verdict.kind === "failed" && verdict.reason === "answer_mismatched",
+  );
+}

@@ -12,7 +12,7 @@ import type { RouteLoans } from "../fast-path/route-loans.ts";
 import type { FastSend } from "../submission/taken-request.ts";
 import type { OutboundTransaction, RouteCapabilities } from "../submission/types.ts";
 import { ConnectProbe } from "./connect-probe.ts";
-import type { Dialect, HttpAnswer } from "./dialect.ts";
+import { type Dialect, type HttpAnswer, isOutOfStep, type Verdict } from "./dialect.ts";
 import { headersOf } from "./endpoint-headers.ts";
 import { EndpointLoans } from "./endpoint-loans.ts";
 import { OutboundQueue, type Waiting } from "./outbound-queue.ts";
@@ -29,6 +29,7 @@ import type { RouteCounter } from "./route-counts.ts";
 /**
  * A timer that fires this late means that this process was blocked, not that the partner is slow.
  */
+const unanswered: Verdict = { kind: "failed", reason: "answer_missing" };
 const stallNs = 20_000_000n;
 const recheckMs = 10;
 /** Interval for removing expired transactions from the queue. */
@@ -367,14 +368,12 @@ export class PartnerEndpoint {
       this.#sent(request);
       const batch = request.waiting.map(({ outbound }) => outbound);
       const { verdicts, fault } = this.#options.dialect.read(answer, batch, request.firstId);
+      if (isOutOfStep(verdicts)) request.connection.cut();
       if (fault !== null) this.#health.failed(this.#describe(fault), false);
       else this.#health.succeeded();
       if (retryAfter !== null) this.#pauseFor(retryAfter);
       for (const [place, outbound] of batch.entries()) {
-        this.#counter.end(
-          outbound,
-          verdicts[place] ?? { kind: "failed", reason: "answer_missing" },
-        );
+        this.#counter.end(outbound, verdicts[place] ?? unanswered);
       }
     }
     this.#afterwards();

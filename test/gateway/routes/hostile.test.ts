@@ -197,6 +197,22 @@ describe("bytes", () => {
     // Either a new connection answers id 1 to call 2, or the ids mismatch.
     expect((await offer().ended).kind).toBe("failed");
   });
+
+  it("to another request end the connection, so that a refusal without an id finds the right one", async () => {
+    const late: (() => void)[] = [];
+    const url = await raw((socket, count) => {
+      if (count === 1) socket.write(good.replace('"id":1', '"id":7'));
+      if (count === 1)
+        late.push(() => socket.write("HTTP/1.1 429 Later\r\ncontent-length: 0\r\n\r\n"));
+      else socket.write(good.replace('"id":1', `"id":${count}`));
+    });
+    await route.close();
+    route = openTo(url, { connections: 1 });
+    expect(await offer().ended).toMatchObject({ kind: "failed", reason: "answer_mismatched" });
+    const next = offer();
+    for (const answer of late) answer();
+    expect((await next.ended).kind).toBe("acknowledged");
+  });
 });
 
 describe("a connection", () => {
