@@ -5,6 +5,7 @@
 // native/shred/wire.h.
 
 import { createHash } from "node:crypto";
+import { base58 } from "@scure/base";
 import { Shredder } from "../../src/relay/data-plane/shredder.ts";
 import { buildSchedule, type LeaderSchedule } from "../../src/relay/leaders/schedule.ts";
 import { BlockShreds, type ParentEnd, ticksPerSlot } from "../../src/sandbox/chain/block-shreds.ts";
@@ -17,6 +18,8 @@ const scheduleBegin = 1_000n;
 export const firstSlot = 2_500n;
 const leaderCount = 5;
 const slotsPerTurn = 4;
+/** The leader that is an alternative partner. */
+const partnerTurn = 1;
 /** Slots of the schedule: more than an hour. */
 const scheduledSlots = 40_000;
 const rememberedSlots = 600;
@@ -71,8 +74,14 @@ function placeName({ slot, isCode, index }: ShredPlace): string {
   return `${slot} ${isCode ? "code" : "data"} ${index}`;
 }
 
+function turnOf(slot: bigint): number {
+  return Math.floor(Number(slot - scheduleBegin) / slotsPerTurn) % leaderCount;
+}
+
 export class Cluster {
   readonly schedule: LeaderSchedule;
+  /** Identities of the alternative partners in base58. */
+  readonly partners: ReadonlySet<string>;
   readonly #leaders: readonly Shredder[];
   readonly #ends = new Map<bigint, ParentEnd>();
   /** FEC sets of update-parent markers, by slot. */
@@ -88,6 +97,11 @@ export class Cluster {
     this.#leaders = Array.from(
       { length: leaderCount },
       (_, i) => new Shredder(keyOf(`leader ${i}`)),
+    );
+    this.partners = new Set(
+      this.#leaders
+        .slice(partnerTurn, partnerTurn + 1)
+        .map((leader) => base58.encode(leader.publicKey)),
     );
     this.#stranger = new Shredder(keyOf("stranger"));
     const turns = Array.from({ length: scheduledSlots }, (_, slot) => slot);
@@ -158,9 +172,12 @@ export class Cluster {
     return this.#byPlace.get(placeName(placeOf(packet))) ?? [];
   }
 
+  isLedByPartner(slot: bigint): boolean {
+    return turnOf(slot) === partnerTurn;
+  }
+
   #leaderOf(slot: bigint): Shredder {
-    const turn = Math.floor(Number(slot - scheduleBegin) / slotsPerTurn) % leaderCount;
-    const leader = this.#leaders[turn];
+    const leader = this.#leaders[turnOf(slot)];
     if (!leader) throw new RangeError(`slot ${slot} is not scheduled`);
     return leader;
   }

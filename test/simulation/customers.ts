@@ -33,7 +33,7 @@ interface Tip {
   readonly transaction: string;
   readonly lamports: bigint;
   registeredMs: number;
-  /** Lower after a crash while the clock was set back. */
+  /** Lower while the clock is behind an earlier time, which the service may not have read. */
   registeredLeastMs: number;
   effectiveMs: number;
   state: "waiting" | "unknown" | "counted";
@@ -98,10 +98,9 @@ export class Customers {
   #tipCount = 0;
   /** The highest wall time so far, which the tiers follow. */
   #lastMs = 0;
+  readonly #crashesMs: number[] = [];
   /** Forward settings of the clock, oldest first. */
   #jumps: { readonly byMs: number; readonly atNs: number }[] = [];
-  /** A crash happened while the clock was behind `lastMs`. */
-  #isBehind = false;
 
   constructor({ wall, disk, life, note, guard }: CustomersOptions) {
     this.#wall = wall;
@@ -121,7 +120,7 @@ export class Customers {
       transaction: customer.wallet.tip(lamports, tipNumber),
       lamports: BigInt(lamports),
       registeredMs: nowMs,
-      registeredLeastMs: this.#leastMs(nowMs),
+      registeredLeastMs: this.#wall.nowMs(),
       effectiveMs: nowMs,
       state: "waiting",
       signature: "",
@@ -206,7 +205,7 @@ export class Customers {
 
   /** The service was killed. */
   crashed(): void {
-    if (this.#wall.nowMs() < this.#lastMs) this.#isBehind = true;
+    this.#crashesMs.push(this.#nowMs());
     for (const { tips } of this.#customers)
       for (const tip of tips) if (tip.state === "waiting") tip.state = "unknown";
   }
@@ -327,7 +326,7 @@ export class Customers {
       throw new Violation("a new tip is new", `tip ${tip.order}: ${result.message}`);
     if (result.accepted && isRepeated) {
       tip.registeredMs = askedMs;
-      tip.registeredLeastMs = this.#leastMs(askedMs);
+      tip.registeredLeastMs = Math.min(askedMs, this.#wall.nowMs());
     }
     if (result.accepted) tip.effectiveMs = this.#nowMs();
     tip.signature = result.signature ?? "";
@@ -337,12 +336,7 @@ export class Customers {
 
   #nowMs(): number {
     this.#lastMs = Math.max(this.#lastMs, this.#wall.nowMs());
-    if (this.#wall.nowMs() >= this.#lastMs) this.#isBehind = false;
     return this.#lastMs;
-  }
-
-  #leastMs(nowMs: number): number {
-    return this.#isBehind ? this.#wall.nowMs() : nowMs;
   }
 
   #find(address: string): Destination | undefined {
@@ -356,7 +350,7 @@ export class Customers {
   /** The tiers that the rules allow now: more than one around a change. */
   #tierOf(customer: Customer): Entitlement {
     const nowMs = this.#nowMs();
-    const times = [nowMs, nowMs - 1, this.#leastMs(nowMs)];
+    const times = [nowMs, nowMs - 1, this.#wall.nowMs()];
     const { time } = this.#wall;
     this.#jumps = this.#jumps.filter(({ atNs }) => time.nowNs - atNs < noticedMs * 1e6);
     let behindMs = 0;
@@ -364,6 +358,8 @@ export class Customers {
       behindMs += byMs;
       times.push(nowMs - behindMs);
     }
+    // A start that cannot take over because the disk fails follows the tiers of the last checkpoint.
+    if (this.#disk.hasFailedLately) times.push(...this.#crashesMs);
     const { tips } = customer;
     const some = tips.filter(({ state }) => state === "counted");
     const lists = [earliest(tips), latest(tips)];

@@ -15,4 +15,12 @@ export const regressionSeeds: readonly RegressionSeed[] = [
   { seed: 113, slots: 100, found: "checks: the clock is set forward twice within 3 s" },
   { seed: 205, slots: 140, found: "checks: a tip is counted after the clock was set forward" },
   { seed: 2359067439, slots: 40, found: "checks: a reload while the service starts" },
+  { seed: 54, slots: 140, found: "checks: a tip is registered after the clock was set back" },
+  {
+    seed: 92,
+    slots: 60,
+    found: "a node that lags by two advances brought an old nonce value back",
+  },
+  { seed: 250, slots: 146, found: "checks: a start that cannot take over while the disk fails" },
+  { seed: 1023, slots: 140, found: "a refusal was read as the answer to the next request" },
 ];

@@ -5,7 +5,11 @@
 
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { firstSlot, type SlotPlan } from "./cluster.ts";
-import { drawGatewayActions, type GatewayAction } from "./gateway/gateway-scenario.ts";
+import {
+  drawGatewayActions,
+  drawNonceActions,
+  type GatewayAction,
+} from "./gateway/gateway-scenario.ts";
 import { type DiskFailure, diskFailures } from "./simulated-disk.ts";
 
 export const slotMs = 400;
@@ -91,6 +95,7 @@ export const accounts = Array.from({ length: customerCount }, (_, i) => ({
 const firstGatewayNumber = 1 << 20;
 const firstCaptureNumber = 1 << 21;
 const firstDiskNumber = 1 << 22;
+const firstNonceNumber = 1 << 23;
 const addressesPerCustomer = 3;
 const fixedAddresses = ["9.9.0.1:9000", "9.9.0.2:9000", "9.9.0.3:9000"];
 const amounts = [3, 10, 15, 40, 60, 100];
@@ -273,6 +278,9 @@ export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
   number = firstGatewayNumber;
   const drawn = drawGatewayActions(seed, { slots, slotMs, customers: customerCount });
   for (const { atMs, action } of drawn) events.push({ ...action, number: number++, atMs });
+  number = firstNonceNumber;
+  const ofNonces = drawNonceActions(seed, { slots, slotMs, customers: customerCount });
+  for (const { atMs, action } of ofNonces) events.push({ ...action, number: number++, atMs });
   number = firstCaptureNumber;
   for (const { atMs, action } of drawCaptures(seed, slots)) add(atMs, action);
   number = firstDiskNumber;

@@ -7,7 +7,6 @@ import { parseEndpoint } from "../../src/core/addresses/addresses.ts";
 import { type Config, completeConfig } from "../../src/core/configuration/configuration.ts";
 import { createLogger, type Logger } from "../../src/core/log.ts";
 import type { SeededRandom } from "../../src/core/seeded-random.ts";
-import type { Outcomes } from "../../src/gateway/submission/types.ts";
 import {
   SignatureVerifier,
   TransactionInspector,
@@ -33,6 +32,7 @@ import type { TierRules } from "../../src/shreds/tiers/types.ts";
 import { shredVersion } from "./cluster.ts";
 import { GatewayLife } from "./gateway/gateway-life.ts";
 import { MemoryNetwork, type PartnerListener } from "./gateway/memory-network.ts";
+import type { ProcessNode } from "./gateway/node.ts";
 import { accounts, type FixedDestination, sourceNames, tierNames } from "./scenario.ts";
 import type { SimulatedDisk } from "./simulated-disk.ts";
 import { ProcessClock, type WallTime } from "./simulated-time.ts";
@@ -105,7 +105,9 @@ export interface LifeOptions {
   readonly disk: SimulatedDisk;
   readonly config: Config;
   readonly schedule: LeaderSchedule;
-  readonly outcomes: Outcomes;
+  readonly node: ProcessNode;
+  /** Identities of the alternative partners in base58. */
+  readonly partners: ReadonlySet<string>;
   /** Whether a submission waits for the disk. */
   readonly isDurable: boolean;
   readonly random: SeededRandom;
@@ -260,7 +262,8 @@ export class ServiceLife {
       isDurable: options.isDurable,
       relay: opened.relay,
       network,
-      outcomes: options.outcomes,
+      node: options.node,
+      partners: options.partners,
       onKill: (close) => process.onKill(close),
     });
     return new ServiceLife({ ...opened, service, sales, gateway });

@@ -19,8 +19,9 @@ interface Transfer {
 }
 
 export class Wallet {
+  /** 32 bytes. */
+  readonly address: Uint8Array;
   readonly #key: KeyObject;
-  readonly #address: Uint8Array;
 
   /** `name`: seeds the key. */
   constructor(name: string) {
@@ -31,7 +32,7 @@ export class Wallet {
       type: "pkcs8",
     });
     const { x = "" } = this.#key.export({ format: "jwk" });
-    this.#address = new Uint8Array(Buffer.from(x, "base64url").subarray(0, publicKeyBytes));
+    this.address = new Uint8Array(Buffer.from(x, "base64url").subarray(0, publicKeyBytes));
   }
 
   /** A legacy transaction in base64. `number` makes it unique. */
@@ -52,14 +53,18 @@ export class Wallet {
     const message = Buffer.concat([
       // One signer; one read-only account without a signature: the program. Three accounts.
       Buffer.from([1, 0, 1, 3]),
-      this.#address,
+      this.address,
       to,
       systemProgram,
       blockhash,
       Buffer.from([instructions.length]),
       ...instructions,
     ]);
-    const signature = sign(null, message, this.#key);
-    return Buffer.concat([Buffer.from([1]), signature, message]);
+    return Buffer.concat([Buffer.from([1]), this.sign(message), message]);
+  }
+
+  /** 64 bytes. */
+  sign(message: Uint8Array): Buffer {
+    return sign(null, message, this.#key);
   }
 }

@@ -8,7 +8,7 @@ import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { encodeEndpoint } from "../../src/relay/data-plane/tables.ts";
 import { Cluster, firstSlot, type SlotPlan } from "./cluster.ts";
 import { Customers } from "./customers.ts";
-import { GatewayWorld } from "./gateway/gateway-world.ts";
+import { GatewayWorld, type PartnerSlots } from "./gateway/gateway-world.ts";
 import { addressKey, type Sent, stepRelay } from "./network.ts";
 import { type CheckedArrival, type Entitlement, RelayChecks, Violation } from "./relay-checks.ts";
 import {
@@ -36,6 +36,8 @@ const idleMs = 100;
 /** After a start or a change of the clock, slots may be out of range for this time. */
 const unsettledMs = 15_000;
 const endMs = 3_000;
+/** The service knows the present slot so exactly. */
+const nearSlots = 2;
 /** The operator starts a service again that could not start because the disk failed. */
 const restartMs = 1_000;
 
@@ -111,6 +113,7 @@ export class World {
       seed: options.seed,
       time: this.#time,
       gateway: () => this.#life?.gateway ?? null,
+      partnerSlots: () => this.#partnerSlots(),
       disk: this.#disk,
       note: (text) => this.#note(text),
       guard: (action) => this.#guard(action),
@@ -195,7 +198,8 @@ export class World {
     const opening = ServiceLife.open({
       process,
       isDurable: seed % 2 === 0,
-      outcomes: this.#gateway.node.outcomesOf(process.clock),
+      node: this.#gateway.node.ofProcess(process.clock),
+      partners: this.#cluster.partners,
       disk: this.#disk,
       config: configOf(choices),
       schedule: this.#cluster.schedule,
@@ -290,6 +294,11 @@ export class World {
       case "send again":
       case "partners change":
       case "node changes":
+      case "get nonce":
+      case "send pair":
+      case "send durable":
+      case "advance nonce":
+      case "send alt":
         this.#gateway.handle(event);
     }
   }
@@ -303,7 +312,19 @@ export class World {
     if (marker !== undefined && plan.versions === 1)
       this.#gateway.restartedBlock(plan.slot, marker, contents.withdrawn);
     const blockhash = this.#cluster.blockhashOf(plan.slot);
-    if (blockhash) this.#gateway.chain.add(plan, contents.landed, blockhash);
+    if (blockhash) this.#gateway.chain.add(plan, contents, blockhash);
+  }
+
+  /** Whether alternative partners lead the slots around the present one. */
+  #partnerSlots(): PartnerSlots {
+    const newest = this.#newestSlot ?? firstSlot;
+    const near = Array.from(
+      { length: 2 * nearSlots + 1 },
+      (_, i) => newest + BigInt(i - nearSlots),
+    );
+    const led = near.map((slot) => this.#cluster.isLedByPartner(slot));
+    const isUnsettled = this.#time.nowNs < this.#unsettledUntilNs;
+    return { some: isUnsettled || led.includes(true), all: !isUnsettled && !led.includes(false) };
   }
 
   #failDestination(address: string, errno: number, forMs: number): void {

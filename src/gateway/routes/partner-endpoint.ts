@@ -26,10 +26,10 @@ import { Health } from "./partner-health.ts";
 import type { PartnerNetwork } from "./partner-network.ts";
 import type { RouteCounter } from "./route-counts.ts";
 
+const unanswered: Verdict = { kind: "failed", reason: "answer_missing" };
 /**
  * A timer that fires this late means that this process was blocked, not that the partner is slow.
  */
-const unanswered: Verdict = { kind: "failed", reason: "answer_missing" };
 const stallNs = 20_000_000n;
 const recheckMs = 10;
 /** Interval for removing expired transactions from the queue. */

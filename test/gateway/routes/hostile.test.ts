@@ -201,10 +201,10 @@ describe("bytes", () => {
   it("to another request end the connection, so that a refusal without an id finds the right one", async () => {
     const late: (() => void)[] = [];
     const url = await raw((socket, count) => {
-      if (count === 1) socket.write(good.replace('"id":1', '"id":7'));
-      if (count === 1)
+      if (count === 1) {
+        socket.write(good.replace('"id":1', '"id":7'));
         late.push(() => socket.write("HTTP/1.1 429 Later\r\ncontent-length: 0\r\n\r\n"));
-      else socket.write(good.replace('"id":1', `"id":${count}`));
+      } else socket.write(good.replace('"id":1', `"id":${count}`));
     });
     await route.close();
     route = openTo(url, { connections: 1 });

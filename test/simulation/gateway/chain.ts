@@ -4,7 +4,8 @@
 import type { SeededRandom } from "../../../src/core/seeded-random.ts";
 import type { WireTransaction } from "../../../src/sandbox/chain/wire.ts";
 import type { SlotPlan, VersionContents } from "../cluster.ts";
-import type { SentTransaction } from "./transactions.ts";
+import { NonceLedger, type NonceStates, type NonceUse } from "./nonce-accounts.ts";
+import { NonceVisibility } from "./nonce-visibility.ts";
 
 /** A transaction lands in the descendants of its block, at most so many blocks later. */
 export const lifetimeBlocks = 20;
@@ -15,8 +16,23 @@ export const finalizedDepth = 12;
 const takenShare = 0.8;
 /** The same for every fourth transaction, which is in few blocks therefore. */
 const unluckyShare = 0.15;
+/** Blocks that a lagging node lacks. */
+export const lagBlocks = 3;
+const executionError = { InstructionError: [0, { Custom: 1 }] };
 /** A byte of the signature. */
 const luckAt = 5;
+
+/** A transaction as leaders see it. */
+export interface ChainTransaction {
+  readonly signature: string;
+  readonly parsed: WireTransaction;
+  /** Recent blockhash or nonce value, in hex. */
+  readonly blockhash: string;
+  /** It lands with an error. */
+  readonly fails: boolean;
+  /** The nonce that it creates or advances first; null: none. */
+  readonly nonce: NonceUse | null;
+}
 
 export interface Block {
   readonly slot: bigint;
@@ -26,10 +42,12 @@ export interface Block {
   readonly hash: string;
   /** Errors by signature; null: the transaction succeeded. */
   readonly landed: ReadonlyMap<string, unknown>;
+  /** The nonce accounts after it. */
+  readonly nonces: NonceStates;
 }
 
 interface Group {
-  readonly transactions: readonly SentTransaction[];
+  readonly transactions: readonly ChainTransaction[];
   /** All of them or none, and none that fails. */
   readonly isBundle: boolean;
 }
@@ -40,6 +58,8 @@ export interface SlotContents {
   readonly versions: readonly VersionContents[];
   /** The errors of those that remain in the first version, by signature. */
   readonly landed: ReadonlyMap<string, unknown>;
+  /** The nonce accounts after the first version. */
+  readonly nonces: NonceStates;
   /** Transactions that the first version has before its update-parent marker only. */
   readonly withdrawn: ReadonlySet<string>;
 }
@@ -65,7 +85,15 @@ export class Chain {
   readonly #withTransaction = new Map<string, Block[]>();
   /** Slots whose shreds contain the transaction, in whatever version. */
   readonly #shown = new Map<string, Set<bigint>>();
+  readonly #firstNonces: NonceStates;
+  readonly #visibility: NonceVisibility;
   #pending: Group[] = [];
+
+  /** `nonces`: the accounts before the first block. */
+  constructor(nonces: NonceStates, nowMs: () => number) {
+    this.#firstNonces = nonces;
+    this.#visibility = new NonceVisibility(nowMs, nonces);
+  }
 
   get tip(): Block | null {
     return this.blocks.at(-1) ?? null;
@@ -76,12 +104,12 @@ export class Chain {
   }
 
   /** A leader has it. */
-  arrive(transactions: readonly SentTransaction[], isBundle: boolean): void {
+  arrive(transactions: readonly ChainTransaction[], isBundle: boolean): void {
     const isKnown = this.#pending.some(
       (group) =>
         group.isBundle === isBundle &&
         group.transactions.length === transactions.length &&
-        group.transactions.every((one, i) => one === transactions[i]),
+        group.transactions.every(({ signature }, i) => signature === transactions[i]?.signature),
     );
     if (!isKnown) this.#pending.push({ transactions, isBundle });
   }
@@ -94,37 +122,36 @@ export class Chain {
     const begin = restartAfter < plan.sets - 1 ? restartAfter : 0;
     const landed = new Map<string, unknown>();
     const withdrawn = new Set<string>();
+    let nonces = this.noncesAt(parent);
     const versions = Array.from({ length: plan.versions }, (_, version) => {
       const sets = Array.from({ length: plan.sets }, (): WireTransaction[] => []);
-      const before = new Set<string>();
-      const after = new Map<string, unknown>();
+      const before = this.#newBlock(parent);
+      const after = this.#newBlock(parent);
       for (const group of this.#pending) {
         if (!random.happens(takenShareOf(group))) continue;
         const set = random.below(plan.sets);
         const again = begin + random.below(plan.sets - begin);
         const isAgain = random.happens(0.5);
-        if (!this.#fits(group, parent, after)) continue;
         const isWithdrawn = set < begin;
-        if (isWithdrawn) put(group, sets[set], before);
-        if (isWithdrawn && !isAgain) continue;
-        const place = isWithdrawn ? again : set;
-        for (const transaction of group.transactions) {
-          sets[place]?.push(transaction.parsed);
-          after.set(transaction.signature, errorOf(transaction));
-        }
+        if (isWithdrawn) before.take(group, sets[set]);
+        if (!isWithdrawn || isAgain) after.take(group, sets[isWithdrawn ? again : set]);
       }
-      for (const signature of [...before, ...after.keys()]) this.#show(signature, plan.slot);
+      const shown = [...before.landed.keys(), ...after.landed.keys()];
+      for (const signature of shown) this.#show(signature, plan.slot);
       if (version === 0) {
-        for (const [signature, err] of after) landed.set(signature, err);
-        for (const signature of before) if (!after.has(signature)) withdrawn.add(signature);
+        ({ nonces } = after);
+        for (const [signature, err] of after.landed) landed.set(signature, err);
+        for (const signature of before.landed.keys())
+          if (!landed.has(signature)) withdrawn.add(signature);
       }
       return sets;
     });
-    return { versions, landed, withdrawn };
+    return { versions, landed, nonces, withdrawn };
   }
 
   /** The slot's block is complete. */
-  add({ slot, parent }: SlotPlan, landed: ReadonlyMap<string, unknown>, hash: Uint8Array): Block {
+  add({ slot, parent }: SlotPlan, contents: SlotContents, hash: Uint8Array): Block {
+    const { landed, nonces } = contents;
     const before = this.#parentOf(parent);
     const block: Block = {
       slot,
@@ -132,6 +159,7 @@ export class Chain {
       height: (before?.height ?? -1) + 1,
       hash: Buffer.from(hash).toString("hex"),
       landed,
+      nonces,
     };
     this.blocks.push(block);
     this.#bySlot.set(slot, block);
@@ -140,6 +168,10 @@ export class Chain {
       const blocks = this.#withTransaction.get(signature) ?? [];
       this.#withTransaction.set(signature, [...blocks, block]);
     }
+    const seen = Array.from({ length: lagBlocks + 1 }, (_, lag) =>
+      this.noncesAt(this.confirmedAt(lag)),
+    );
+    this.#visibility.add(seen);
     return block;
   }
 
@@ -157,11 +189,51 @@ export class Chain {
     return this.#shown.get(signature)?.has(slot) ?? false;
   }
 
-  /** Whether a transaction with this blockhash can land in a block after `tip`. */
-  isValid(blockhash: string, tip: Block | null): boolean {
+  /** Whether the transaction can land in a block after `tip`. */
+  isValid({ blockhash, nonce }: ChainTransaction, tip: Block | null): boolean {
+    if (this.#isRecent(blockhash, tip)) return true;
+    return new NonceLedger(this.noncesAt(tip), tip?.hash ?? "").isDurable(nonce, blockhash);
+  }
+
+  /** Whether the chain has confirmed that nothing can land the transaction any longer. */
+  isOver({ blockhash, nonce }: ChainTransaction): boolean {
+    const { confirmed } = this;
+    const block = this.#byHash.get(blockhash);
+    if (!confirmed) return false;
+    if (block) return confirmed.height - block.height > lifetimeBlocks;
+    return nonce !== null && confirmed.nonces.get(nonce.account)?.value !== blockhash;
+  }
+
+  noncesAt(block: Block | null): NonceStates {
+    return block?.nonces ?? this.#firstNonces;
+  }
+
+  /** The newest confirmed block that a node has which lags by so many blocks. */
+  confirmedAt(lag: number): Block | null {
+    return ancestorOf(this.blocks.at(-1 - lag) ?? null, confirmedDepth);
+  }
+
+  /** Whether a node may have shown this value as confirmed at a time since `sinceMs`. */
+  wasNonceVisible(account: string, value: string, sinceMs: number): boolean {
+    return this.#visibility.wasVisible(account, value, sinceMs);
+  }
+
+  /** Whether a node may have shown another value than this one. */
+  wasOtherNonceVisible(account: string, value: string, sinceMs: number): boolean {
+    return this.#visibility.wasOtherVisible(account, value, sinceMs);
+  }
+
+  #isRecent(blockhash: string, tip: Block | null): boolean {
     const block = this.#byHash.get(blockhash);
     if (!block || !tip || tip.height - block.height >= lifetimeBlocks) return false;
     return isAncestor(block, tip);
+  }
+
+  #newBlock(parent: Block | null): BlockInProgress {
+    return new BlockInProgress(new NonceLedger(this.noncesAt(parent), parent?.hash ?? ""), {
+      isRecent: (blockhash) => this.#isRecent(blockhash, parent),
+      isLanded: (signature) => this.find(signature, parent) !== undefined,
+    });
   }
 
   #parentOf(slot: bigint): Block | null {
@@ -172,24 +244,12 @@ export class Chain {
   /** Another fork may still need what has landed. */
   #isAlive({ transactions }: Group): boolean {
     const height = this.tip?.height ?? 0;
-    return transactions.every(({ blockhash }) => {
+    const states = [this.noncesAt(this.tip), this.noncesAt(this.confirmed)];
+    return transactions.every(({ blockhash, nonce }) => {
       const block = this.#byHash.get(blockhash);
-      return block && height - block.height < lifetimeBlocks + 2 * confirmedDepth;
+      if (block) return height - block.height < lifetimeBlocks + 2 * confirmedDepth;
+      return nonce && states.some((nonces) => nonces.get(nonce.account)?.value === blockhash);
     });
-  }
-
-  #fits(
-    { transactions, isBundle }: Group,
-    parent: Block | null,
-    block: ReadonlyMap<string, unknown>,
-  ): boolean {
-    return transactions.every(
-      ({ signature, blockhash, fails }) =>
-        !(isBundle && fails) &&
-        !block.has(signature) &&
-        this.isValid(blockhash, parent) &&
-        !this.find(signature, parent),
-    );
   }
 
   #show(signature: string, slot: bigint): void {
@@ -198,21 +258,47 @@ export class Chain {
   }
 }
 
-function put(
-  { transactions }: Group,
-  set: WireTransaction[] | undefined,
-  signatures: Set<string>,
-): void {
-  for (const { parsed, signature } of transactions) {
-    set?.push(parsed);
-    signatures.add(signature);
+/** The chain as the parent of a new block ends it. */
+interface ParentView {
+  readonly isRecent: (blockhash: string) => boolean;
+  readonly isLanded: (signature: string) => boolean;
+}
+
+/** A block while its leader fills it. */
+class BlockInProgress {
+  /** Errors by signature; null: the transaction succeeded. */
+  readonly landed = new Map<string, unknown>();
+  readonly #ledger: NonceLedger;
+  readonly #parent: ParentView;
+
+  constructor(ledger: NonceLedger, parent: ParentView) {
+    this.#ledger = ledger;
+    this.#parent = parent;
+  }
+
+  get nonces(): NonceStates {
+    return this.#ledger.states;
+  }
+
+  /** Executes the transactions, if all of them can land here. */
+  take({ transactions, isBundle }: Group, set: WireTransaction[] | undefined): void {
+    if (!transactions.every((transaction) => this.#fits(transaction, isBundle))) return;
+    for (const transaction of transactions) {
+      const { signature, parsed, nonce, fails, blockhash } = transaction;
+      const isDurable = this.#ledger.isDurable(nonce, blockhash);
+      const isDone = nonce === null || (fails && !isDurable) || this.#ledger.use(nonce);
+      set?.push(parsed);
+      this.landed.set(signature, fails || !isDone ? executionError : null);
+    }
+  }
+
+  #fits({ signature, blockhash, nonce, fails }: ChainTransaction, isBundle: boolean): boolean {
+    if ((isBundle && fails) || this.landed.has(signature)) return false;
+    if (this.#parent.isLanded(signature)) return false;
+    return this.#parent.isRecent(blockhash) || this.#ledger.isDurable(nonce, blockhash);
   }
 }
 
 function takenShareOf({ transactions: [first] }: Group): number {
-  return (first?.wire[luckAt] ?? 0) % 4 === 0 ? unluckyShare : takenShare;
-}
-
-function errorOf({ fails }: SentTransaction): unknown {
-  return fails ? { InstructionError: [0, { Custom: 1 }] } : null;
+  return (first?.parsed.wire[luckAt] ?? 0) % 4 === 0 ? unluckyShare : takenShare;
 }

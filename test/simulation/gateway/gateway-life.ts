@@ -5,29 +5,32 @@ import { createHash } from "node:crypto";
 import { policyOf, rateLimitOf, settingsOf } from "../../../src/app/gateway-settings.ts";
 import type { Clock } from "../../../src/core/clock.ts";
 import { type Config, completeConfig } from "../../../src/core/configuration/configuration.ts";
+import { KeyPair } from "../../../src/core/key-pair.ts";
 import type { Logger } from "../../../src/core/log.ts";
-import { keyRandomBytes, newApiKey } from "../../../src/gateway/accounts/api-keys.ts";
 import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
 import { KeyUpdates } from "../../../src/gateway/accounts/key-updates.ts";
 import { PublicKeys } from "../../../src/gateway/accounts/public-keys.ts";
 import { RateLimits } from "../../../src/gateway/accounts/rate-limits.ts";
-import type { ApiKey, Scope } from "../../../src/gateway/accounts/types.ts";
 import { Gateway } from "../../../src/gateway/endpoints/gateway.ts";
+import { managedNonceLimits } from "../../../src/gateway/nonces/managed-nonces.ts";
+import {
+  NonceService,
+  type NonceServiceLimits,
+  nonceServiceLimitsFor,
+} from "../../../src/gateway/nonces/nonce-service.ts";
 import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import type { PartnerNetwork } from "../../../src/gateway/routes/partner-network.ts";
 import { RouteTable } from "../../../src/gateway/routes/route-table.ts";
 import { NodeBundleCommitments } from "../../../src/gateway/submission/bundle-commitments.ts";
 import { Pipeline, type PipelineSnapshot } from "../../../src/gateway/submission/pipeline.ts";
-import type {
-  Outcomes,
-  RouteSnapshot,
-  SubmissionStore,
-} from "../../../src/gateway/submission/types.ts";
-import type { Tracker } from "../../../src/gateway/tracker/types.ts";
+import type { RouteSnapshot, SubmissionStore } from "../../../src/gateway/submission/types.ts";
+import { PartnerTracker } from "../../../src/gateway/tracker/partner-tracker.ts";
+import { NativeCoSigningCheck } from "../../../src/gateway/transactions/co-signing.ts";
 import {
   type SignatureVerifier,
   TransactionInspector,
 } from "../../../src/gateway/transactions/transaction-checks.ts";
+import { nonceKeysOf } from "../../../src/platform/solana/key-file.ts";
 import type { SqlDriver } from "../../../src/platform/store/driver.ts";
 import { JournaledSubmissionStore } from "../../../src/platform/store/journal/journaled-submission-store.ts";
 import { replayJournal } from "../../../src/platform/store/journal/replay.ts";
@@ -36,6 +39,7 @@ import {
   SubmissionJournal,
 } from "../../../src/platform/store/journal/submission-journal.ts";
 import { SqlKeyStore } from "../../../src/platform/store/tables/key-store.ts";
+import { SqlManagedNonceStore } from "../../../src/platform/store/tables/nonce-store.ts";
 import { SqlPublicKeyStore } from "../../../src/platform/store/tables/public-key-store.ts";
 import {
   columns,
@@ -45,8 +49,8 @@ import { decodeBase58, encodeBase58 } from "../../../src/relay/data-plane/base58
 import type { Relay } from "../../../src/relay/data-plane/relay.ts";
 import { LandingWatchList } from "../../../src/relay/landing-watch-list.ts";
 import type { RelayService } from "../../../src/relay/relay-service.ts";
-import { accounts } from "../scenario.ts";
-import type { KeyKind } from "./key-kinds.ts";
+import { createdKeys } from "./created-keys.ts";
+import type { ProcessNode } from "./node.ts";
 import { costlyTip, partnerNames } from "./partners.ts";
 import { gatewayTipAddress, minimumTip } from "./transactions.ts";
 
@@ -59,11 +63,13 @@ const limits = {
   settleMs: 3_000,
 };
 const partnerTimeoutMs = 900;
+const noncePollMs = 400;
 
 const partnerConfigs = {
   staked: { kind: "swqos", callsPerRequest: 4, connections: 2 },
   costly: { kind: "swqos", minimumTipLamports: costlyTip, connections: 1 },
   builder: { kind: "block-builder", connections: 2 },
+  auction: { kind: "alt-partner", connections: 1 },
 } as const;
 
 const config: Config = completeConfig({
@@ -79,31 +85,18 @@ const config: Config = completeConfig({
   })),
 });
 
-function keyOf(account: number, name: string, scopes: readonly Scope[], isRevoked = false) {
-  const { id, name: accountName } = accounts[account] ?? { id: "", name: "" };
-  const seed = createHash("sha512").update(`${id} ${name}`).digest();
-  const settings = { accountId: id, accountName, label: name, scopes, allowedRanges: [] };
-  const limitless = { requestsPerSecond: null, burst: null };
-  const random = seed.subarray(0, keyRandomBytes);
-  const { text, key } = newApiKey({ ...settings, ...limitless }, random, 0n);
-  return { text, key: { ...key, revokedNs: isRevoked ? 0n : null } satisfies ApiKey };
-}
+/** As the other limits, so that accounts are created within a run. */
+const nonceLimits: NonceServiceLimits = {
+  ...nonceServiceLimitsFor(noncePollMs),
+  managed: { ...managedNonceLimits, firstExpiryCheckMs: 4_000, confirmMs: 3_000, restMs: 5_000 },
+};
 
-/** The keys that the operator has created, by account. */
-const createdKeys = accounts.map((_, i) => ({
-  own: keyOf(i, "own", ["submit", "batch"]),
-  reader: keyOf(i, "reader", ["read"]),
-  revoked: keyOf(i, "revoked", ["submit", "batch"], true),
-}));
-
-/** null: a request without a key. */
-export function keyText(account: number, kind: KeyKind): string | null {
-  if (kind === "none") return null;
-  if (kind === "unknown") return keyOf(account, "unknown", ["submit"]).text;
-  return createdKeys[account]?.[kind].text ?? null;
-}
-
-const noPartners: Tracker = { members: () => [], memberSet: () => new Set(), next: () => null };
+/** The operator's keys for nonce accounts. */
+const nonceKeys = nonceKeysOf(
+  new KeyPair(createHash("sha256").update("funding").digest()),
+  createHash("sha256").update("nonce authorities").digest(),
+);
+export const fundingAddress = nonceKeys.funding.address;
 
 export interface GatewayLifeOptions {
   readonly clock: Clock;
@@ -117,7 +110,9 @@ export interface GatewayLifeOptions {
   readonly service: RelayService;
   readonly verifier: SignatureVerifier;
   readonly network: PartnerNetwork;
-  readonly outcomes: Outcomes;
+  readonly node: ProcessNode;
+  /** Identities of the alternative partners in base58. */
+  readonly partners: ReadonlySet<string>;
   /** Calls `close` when the process is killed. */
   readonly onKill: (close: () => void) => void;
 }
@@ -181,21 +176,34 @@ export class GatewayLife {
     const network = options.network;
     const routes = new RouteTable((route) => openRoute(route, { clock, log, network }));
     await routes.replace(config.routes);
-    const life = new GatewayLife(options, { keyRing, publicKeys, store, routes });
+    const nonces = await NonceService.open(
+      {
+        clock,
+        log,
+        node: options.node,
+        store: new SqlManagedNonceStore(driver),
+        keys: nonceKeys,
+        check: new NativeCoSigningCheck(),
+        encode: encodeBase58,
+      },
+      nonceLimits,
+    );
+    const life = new GatewayLife(options, { keyRing, publicKeys, store, routes, nonces });
     await life.#pipeline.restore();
     return life;
   }
 
   private constructor(
-    { clock, log, relay, service, verifier, outcomes }: GatewayLifeOptions,
+    { clock, log, relay, service, verifier, node, partners }: GatewayLifeOptions,
     opened: {
       readonly store: SubmissionStore;
       readonly keyRing: KeyRing;
       readonly publicKeys: PublicKeys;
       readonly routes: RouteTable;
+      readonly nonces: NonceService;
     },
   ) {
-    const { keyRing, publicKeys, store, routes } = opened;
+    const { keyRing, publicKeys, store, routes, nonces } = opened;
     const inspector = new TransactionInspector({
       tipAddresses: [gatewayTipAddress],
       dontFrontPrefixes: config.gateway.dontFrontPrefixes,
@@ -211,7 +219,10 @@ export class GatewayLife {
       },
     };
     const landings = new LandingWatchList(landingRelay, log);
-    const policy = policyOf(config, noPartners);
+    const tracker = new PartnerTracker(() => service.leaders().slot ?? null);
+    tracker.replaceSchedule(service.schedule);
+    tracker.replaceMembers(partners);
+    const policy = policyOf(config, tracker);
     const pipeline = new Pipeline(
       {
         clock,
@@ -220,7 +231,8 @@ export class GatewayLife {
         policy: () => policy,
         store,
         landings,
-        outcomes,
+        outcomes: node,
+        nonces,
         leaders: () => service.leaders(),
         slotNs: () => service.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
         inspect: (wire) => inspector.inspect(wire),
@@ -248,8 +260,8 @@ export class GatewayLife {
         shreds: null,
         tipFloor: null,
         tipHistory: null,
-        nonces: null,
-        tracker: noPartners,
+        nonces,
+        tracker,
         pages: [],
         slot: () => service.leaders().slot ?? null,
         inNextTurn: (action) => void clock.after(0, action),

@@ -3,24 +3,18 @@
 // Drawn from a generator of its own, so that the other events of a seed stay as they are.
 
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
+import { type SendMethod, sendMethods } from "./call-rules.ts";
 import { type KeyKind, keyKinds } from "./key-kinds.ts";
 import { type NodeMood, nodeMoods } from "./node.ts";
-import {
-  costlyTip,
-  type PartnerMood,
-  type PartnerName,
-  partnerMoods,
-  partnerNames,
-} from "./partners.ts";
+import { drawNonceAction, type NonceAction, nonceRates } from "./nonce-scenario.ts";
+import { costlyTip, type PartnerMood, type PartnerName, partnerMoods } from "./partners.ts";
 import { minimumTip, type TransactionChoice } from "./transactions.ts";
-
-export const sendMethods = ["sendTransaction", "sendBundle", "sendBatch"] as const;
-export type SendMethod = (typeof sendMethods)[number];
 
 /** null: the option is absent. */
 type MaxRetries = number | null;
 
 export type GatewayAction =
+  | NonceAction
   | {
       readonly kind: "send";
       readonly customer: number;
@@ -61,10 +55,13 @@ const emphases = [0.3, 1, 1, 2];
 /** A crash so shortly after a call that it is often in progress. */
 const crashShare = 0.02;
 const crashAfterMaxMs = 40;
+/** The same after a pair, whose value is asked for first, and which lands some slots later. */
+const pairCrashAfterMaxMs = 2_500;
 const tips = [0, minimumTip - 1, minimumTip, 20_000, costlyTip, costlyTip + 1];
 /** The same of those that the gateway accepts. */
 const goodTips = tips.filter((tip) => tip >= minimumTip);
 const choicesMax = 12;
+const drawnPartners = ["staked", "costly", "builder"] as const;
 
 function pick<T>(random: SeededRandom, items: readonly T[]): T {
   const item = items[random.below(items.length)];
@@ -101,7 +98,7 @@ function drawSend(random: SeededRandom, customer: number): GatewayAction {
 
 function drawAction(
   random: SeededRandom,
-  kind: GatewayAction["kind"],
+  kind: (typeof rates)[number][0],
   customers: number,
 ): GatewayAction {
   const customer = random.below(customers);
@@ -118,7 +115,7 @@ function drawAction(
     case "partners change":
       return {
         kind,
-        partners: random.happens(0.8) ? [pick(random, partnerNames)] : partnerNames,
+        partners: random.happens(0.8) ? [pick(random, drawnPartners)] : drawnPartners,
         mood: pick(random, partnerMoods),
         forMs: 300 + random.below(6_000),
       };
@@ -127,10 +124,41 @@ function drawAction(
   }
 }
 
+interface RunShape {
+  readonly slots: number;
+  readonly slotMs: number;
+  readonly customers: number;
+}
+
+/** Nonces, pairs and alternative partners, in the order of time. */
+export function drawNonceActions(
+  seed: number,
+  { slots, slotMs, customers }: RunShape,
+): TimedGatewayAction[] {
+  const random = new SeededRandom(BigInt(seed) + 0x4072_0000_0000n);
+  const emphasized = nonceRates.map(
+    ([kind, rate]) => [kind, rate * pick(random, emphases)] as const,
+  );
+  const crashes = crashShare * pick(random, [0, 1, 3]);
+  return Array.from({ length: slots }, (_, i) =>
+    emphasized.flatMap(([kind, rate]): TimedGatewayAction[] => {
+      if (!random.happens(rate)) return [];
+      const atMs = 100 + i * slotMs + random.below(slotMs);
+      const drawn = [{ atMs, action: drawNonceAction(random, kind, customers) }];
+      if (kind !== "send pair" || !random.happens(crashes)) return drawn;
+      const downMs = 50 + random.below(1_500);
+      const crashMs = atMs + random.below(pairCrashAfterMaxMs);
+      return [...drawn, { atMs: crashMs, action: { kind: "crash", downMs } }];
+    }),
+  )
+    .flat()
+    .toSorted((a, b) => a.atMs - b.atMs);
+}
+
 /** In the order of time. */
 export function drawGatewayActions(
   seed: number,
-  { slots, slotMs, customers }: { slots: number; slotMs: number; customers: number },
+  { slots, slotMs, customers }: RunShape,
 ): TimedGatewayAction[] {
   const random = new SeededRandom(BigInt(seed) + 0x9a7e_0000_0000n);
   const emphasized = rates.map(([kind, rate]) => [kind, rate * pick(random, emphases)] as const);

@@ -2,23 +2,33 @@
 
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import type { SlotPlan } from "../cluster.ts";
+import { slotMs } from "../scenario.ts";
 import type { SimulatedDisk } from "../simulated-disk.ts";
 import type { SimulatedTime } from "../simulated-time.ts";
 import { Chain, type SlotContents } from "./chain.ts";
-import type { GatewayLife } from "./gateway-life.ts";
+import { fundingAddress, type GatewayLife } from "./gateway-life.ts";
 import type { GatewayAction } from "./gateway-scenario.ts";
 import type { PartnerListener } from "./memory-network.ts";
 import { SimulatedNode } from "./node.ts";
+import { NonceChecks } from "./nonce-checks.ts";
+import { NonceCustomers, ownNonceAccounts } from "./nonce-customers.ts";
 import { type PartnerMood, type PartnerName, SimulatedPartner } from "./partners.ts";
 import { Senders } from "./senders.ts";
 import { SubmissionChecks } from "./submission-checks.ts";
 import { Transactions } from "./transactions.ts";
+
+/** Which slots around the present one alternative partners lead. */
+export interface PartnerSlots {
+  readonly some: boolean;
+  readonly all: boolean;
+}
 
 interface GatewayWorldOptions {
   readonly seed: number;
   readonly time: SimulatedTime;
   /** The gateway; null: the service does not run. */
   readonly gateway: () => GatewayLife | null;
+  readonly partnerSlots: () => PartnerSlots;
   readonly disk: SimulatedDisk;
   /** Writes to the trace. */
   readonly note: (text: string) => void;
@@ -27,20 +37,25 @@ interface GatewayWorldOptions {
 }
 
 export class GatewayWorld {
-  readonly chain = new Chain();
-  readonly node = new SimulatedNode(this.chain);
+  readonly chain: Chain;
+  readonly node: SimulatedNode;
   /** Partners by host name. */
   readonly partners: ReadonlyMap<string, PartnerListener>;
   readonly #options: GatewayWorldOptions;
   readonly #partners: Readonly<Record<PartnerName, SimulatedPartner>>;
   readonly #senders: Senders;
   readonly #checks: SubmissionChecks;
+  readonly #nonceChecks: NonceChecks;
+  readonly #nonces: NonceCustomers;
 
   constructor(options: GatewayWorldOptions) {
     const { time, gateway, disk, note, guard } = options;
-    const { chain } = this;
     const transactions = new Transactions();
     const nowMs = (): number => time.nowMs;
+    const chain = new Chain(ownNonceAccounts(transactions), nowMs);
+    const node = new SimulatedNode({ chain, nowMs, fundingAddress });
+    this.chain = chain;
+    this.node = node;
     const partnerOf = (name: PartnerName): SimulatedPartner =>
       new SimulatedPartner({
         name,
@@ -54,21 +69,35 @@ export class GatewayWorld {
       staked: partnerOf("staked"),
       costly: partnerOf("costly"),
       builder: partnerOf("builder"),
+      auction: partnerOf("auction"),
     };
     this.#options = options;
     this.#partners = partners;
     this.partners = new Map(Object.entries(partners));
     const checks = new SubmissionChecks({ chain, partners, disk, nowMs });
     this.#checks = checks;
-    this.#senders = new Senders({
+    const nonceChecks = new NonceChecks({ chain, node, disk, submissions: checks, nowMs });
+    const senders = new Senders({
       chain,
       transactions,
       partners,
       checks,
+      nonceChecks,
       gateway,
+      partnerSlots: options.partnerSlots,
       disk,
       nowMs,
       note,
+      guard,
+    });
+    this.#nonceChecks = nonceChecks;
+    this.#senders = senders;
+    this.#nonces = new NonceCustomers({
+      chain,
+      transactions,
+      checks: nonceChecks,
+      calls: senders,
+      nowMs,
       guard,
     });
   }
@@ -80,6 +109,22 @@ export class GatewayWorld {
         return;
       case "send again":
         this.#senders.sendAgain(event);
+        return;
+      case "send alt":
+        this.#senders.sendAlt(event);
+        return;
+      case "get nonce":
+        void this.#nonces.getNonce(event);
+        return;
+      case "send pair":
+        void this.#nonces.sendPair(event);
+        return;
+      case "send durable":
+        this.#nonces.sendDurable(event);
+        return;
+      case "advance nonce":
+        for (let i = 0; i < event.times; i++)
+          this.#later(i * slotMs, () => this.#nonces.advance(event));
         return;
       case "partners change":
         for (const name of event.partners) this.#change(this.#partners[name], event);
@@ -117,6 +162,7 @@ export class GatewayWorld {
     const gateway = this.#options.gateway();
     if (!gateway) return;
     this.#checks.check(this.node.mood, gateway.counts, gateway.routes);
+    this.#nonceChecks.check();
     this.#senders.ask();
   }
 
@@ -130,6 +176,7 @@ export class GatewayWorld {
   }
 
   restarted(gateway: GatewayLife): void {
+    this.#nonceChecks.restarted();
     this.#senders.restarted(gateway);
   }
 

@@ -6,10 +6,12 @@ import type { SimulatedTime } from "../simulated-time.ts";
 import type { PartnerListener, PartnerPeer, PeerConnection } from "./memory-network.ts";
 import type { SentTransaction, Transactions } from "./transactions.ts";
 
-export const partnerNames = ["staked", "costly", "builder"] as const;
+export const partnerNames = ["staked", "costly", "builder", "auction"] as const;
 export type PartnerName = (typeof partnerNames)[number];
 /** Tips below are not for this partner. */
 export const costlyTip = 50_000;
+/** Below this many micro-lamports per compute unit, a transaction is not for the alternative partner. */
+export const auctionUnitPrice = 10_000_000;
 
 /** The ways in which a partner does not just accept a request. */
 export const partnerMoods = [
@@ -57,7 +59,7 @@ interface PartnerOptions {
   readonly onFinalRefusal: (name: PartnerName, signature: string) => void;
 }
 
-const delayMs = { staked: 8, costly: 25, builder: 60 } as const;
+const delayMs = { staked: 8, costly: 25, builder: 60, auction: 12 } as const;
 const headEnd = "\r\n\r\n";
 
 function response(status: string, body: string, headers = ""): Buffer {

@@ -5,13 +5,26 @@ import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
 import { Violation } from "../relay-checks.ts";
 import { accounts } from "../scenario.ts";
 import type { SimulatedDisk } from "../simulated-disk.ts";
+import { type Answer, answerOf, isRecord, type SenderCalls } from "./answers.ts";
+import {
+  type Call,
+  fittingPartners,
+  isForPartnersOnly,
+  paramsOf,
+  refusalOf,
+  signaturesIn,
+} from "./call-rules.ts";
 import { ancestorOf, type Chain } from "./chain.ts";
-import { type GatewayLife, keyText } from "./gateway-life.ts";
-import type { GatewayAction, SendMethod } from "./gateway-scenario.ts";
+import { keyText } from "./created-keys.ts";
+import type { GatewayLife } from "./gateway-life.ts";
+import type { GatewayAction } from "./gateway-scenario.ts";
+import type { PartnerSlots } from "./gateway-world.ts";
 import type { KeyKind } from "./key-kinds.ts";
-import { costlyTip, type PartnerName, type SimulatedPartner } from "./partners.ts";
-import type { ShownStatus, SubmissionChecks } from "./submission-checks.ts";
-import { minimumTip, type SentTransaction, type Transactions } from "./transactions.ts";
+import type { NonceChecks } from "./nonce-checks.ts";
+import type { PartnerName, SimulatedPartner } from "./partners.ts";
+import type { ShownEvent, ShownStatus } from "./shown-timeline.ts";
+import type { SubmissionChecks } from "./submission-checks.ts";
+import type { Transactions } from "./transactions.ts";
 
 /** After an outage, a partner is tried again within this time. */
 const recoveredMs = 18_000;
@@ -22,42 +35,21 @@ const callsKept = 12;
 /** Statuses that are asked for at once. */
 const askedMax = 200;
 
-interface Call {
-  readonly customer: number;
-  readonly key: KeyKind;
-  readonly method: SendMethod;
-  readonly transactions: readonly SentTransaction[];
-  readonly maxRetries: number | null;
-}
-
 interface SendersOptions {
   readonly chain: Chain;
   readonly transactions: Transactions;
   readonly partners: Readonly<Record<PartnerName, SimulatedPartner>>;
   readonly checks: SubmissionChecks;
+  readonly nonceChecks: NonceChecks;
   /** The gateway; null: the service does not run. */
   readonly gateway: () => GatewayLife | null;
+  readonly partnerSlots: () => PartnerSlots;
   readonly disk: SimulatedDisk;
   readonly nowMs: () => number;
   /** Writes to the trace. */
   readonly note: (text: string) => void;
   /** Runs an action that may throw Violation. */
   readonly guard: (action: () => void) => void;
-}
-
-type Answer =
-  | { readonly result: unknown }
-  | { readonly reason: string; readonly data: Readonly<Record<string, unknown>> };
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
-}
-
-function answerOf(json: unknown): Answer {
-  const error = isRecord(json) ? json["error"] : undefined;
-  if (!isRecord(error)) return { result: isRecord(json) ? json["result"] : undefined };
-  const data = isRecord(error["data"]) ? error["data"] : {};
-  return { reason: String(data["reason"]), data };
 }
 
 /** A status that a customer can read. Only its form is checked. */
@@ -69,15 +61,16 @@ function statusOf(value: unknown): ShownStatus | null {
   return { signature, state, events };
 }
 
-function shownEvent(event: TimelineEvent) {
+function shownEvent(event: TimelineEvent): ShownEvent {
   const route = "route" in event ? event.route : undefined;
   const attempt = "attempt" in event ? event.attempt : undefined;
   const slot = "slot" in event && event.slot !== null ? Number(event.slot) : undefined;
   const reason = "reason" in event ? event.reason : undefined;
-  return { kind: event.kind, route, attempt, slot, reason };
+  const sibling = "sibling" in event ? event.sibling : undefined;
+  return { kind: event.kind, route, attempt, slot, reason, sibling };
 }
 
-export class Senders {
+export class Senders implements SenderCalls {
   readonly #options: SendersOptions;
   readonly #calls: Call[] = [];
   /** When the calls began that wait for their answers. */
@@ -96,10 +89,17 @@ export class Senders {
     const { customer, key, method, maxRetries } = event;
     const blockhash = Buffer.from(block.hash, "hex");
     const signed = event.transactions.map((each) => transactions.sign(customer, each, blockhash));
-    const call: Call = { customer, key, method, transactions: signed, maxRetries };
-    this.#calls.push(call);
-    if (this.#calls.length > callsKept) this.#calls.shift();
-    void this.#submit(call);
+    void this.submit({ customer, key, method, transactions: signed, maxRetries });
+  }
+
+  sendAlt(event: Extract<GatewayAction, { kind: "send alt" }>): void {
+    const { chain, transactions } = this.#options;
+    const block = ancestorOf(chain.tip, event.age) ?? chain.tip;
+    if (!block || !this.#options.gateway()) return;
+    const { customer, key, transaction, enableFallback } = event;
+    const signed = transactions.sign(customer, transaction, Buffer.from(block.hash, "hex"));
+    const call = { customer, key, method: "sendAlt", maxRetries: null, enableFallback } as const;
+    void this.submit({ ...call, transactions: [signed] });
   }
 
   /** Another customer, or the same one, sends the transactions of an earlier call. */
@@ -109,7 +109,7 @@ export class Senders {
     maxRetries,
   }: Extract<GatewayAction, { kind: "send again" }>): void {
     const call = this.#calls[choice % Math.max(1, this.#calls.length)];
-    if (call) void this.#submit({ ...call, customer, key: "own", maxRetries });
+    if (call) void this.#send({ ...call, customer, key: "own", maxRetries });
   }
 
   /** The service runs again: customers subscribe, and ask for everything that was acknowledged. */
@@ -159,7 +159,7 @@ export class Senders {
     const questions = signatures.map((signature) => {
       return { customer, signature, before: checks.known(customer, signature) };
     });
-    const answer = await this.#call(customer, "own", "getTransactionStatus", [signatures]);
+    const answer = await this.call(customer, "own", "getTransactionStatus", [signatures]);
     if (!answer) return;
     guard(() => {
       if (!("result" in answer))
@@ -171,7 +171,7 @@ export class Senders {
   }
 
   /** null: the service was killed before it answered. */
-  async #call(
+  async call(
     customer: number,
     key: KeyKind,
     method: string,
@@ -191,26 +191,39 @@ export class Senders {
     return this.#options.gateway() === gateway ? answerOf(json) : null;
   }
 
-  async #submit(call: Call): Promise<void> {
-    const { customer, key, method, transactions, maxRetries } = call;
-    const { checks, guard, note } = this.#options;
+  /** It may be repeated later. */
+  async submit(call: Call): Promise<void> {
+    this.#calls.push(call);
+    if (this.#calls.length > callsKept) this.#calls.shift();
+    await this.#send(call);
+  }
+
+  async #send(call: Call): Promise<void> {
+    const { customer, key, method, transactions } = call;
+    const { checks, nonceChecks, guard, note, nowMs } = this.#options;
     if (!this.#options.gateway()) return;
-    const texts = transactions.map(({ wire }) => wire.toString("base64"));
-    const options = {
-      encoding: "base64",
-      ...(method === "sendTransaction" && { skipPreflight: true }),
-      ...(maxRetries !== null && method === "sendTransaction" && { maxRetries }),
-    };
     const refusal = refusalOf(call);
-    const records = refusal === null ? checks.submitted(customer, transactions) : [];
-    const mayBeRefused = this.#mayBeRefused(call);
-    const params = [method === "sendTransaction" ? texts[0] : texts, options];
-    const answer = await this.#call(customer, key, method, params);
+    const isAlt = isForPartnersOnly(call);
+    const records = refusal === null ? checks.submitted(customer, transactions, isAlt) : [];
+    const pair = call.pair ? nonceChecks.submitted(call, call.pair) : null;
+    const inUse = pair ? nonceChecks.inUse(pair) : [];
+    const beganMs = nowMs();
+    const before = this.#worldOf(call);
+    const answer = await this.call(customer, key, method, paramsOf(call));
     if (!answer) return;
     note(`customer ${customer} ${method}: ${JSON.stringify(answer)}`);
     guard(() => {
+      const after = this.#worldOf(call);
+      const world = {
+        mayBeRefused: before.mayBeRefused || after.mayBeRefused,
+        isPartnerSlot: before.isPartnerSlot || after.isPartnerSlot,
+        isStrangeSlot: before.isStrangeSlot || after.isStrangeSlot,
+      };
       if (!("result" in answer)) {
-        this.#refused(call, answer, refusal, mayBeRefused || this.#mayBeRefused(call));
+        const { reason } = answer;
+        if (pair && nonceChecks.mayBeRefused(pair, reason, beganMs)) return;
+        if (isAlt && reason === "non_partner_slot" && world.isStrangeSlot) return;
+        this.#refused(call, answer, refusal, world.mayBeRefused);
         return;
       }
       if (refusal !== null)
@@ -220,12 +233,24 @@ export class Senders {
             : "an invalid call is refused",
           `${method}: accepted in spite of ${refusal}`,
         );
+      // One that has landed is accepted again, and not sent.
+      if (isAlt && !world.isPartnerSlot && transactions.every((each) => checks.isOpen(each)))
+        throw new Violation("an invalid call is refused", `${method}: no partner leads`);
       const expected = transactions.map(({ signature }) => signature);
-      const got: unknown = method === "sendTransaction" ? [answer.result] : answer.result;
-      if (JSON.stringify(got) !== JSON.stringify(expected))
+      if (JSON.stringify(signaturesIn(method, answer.result)) !== JSON.stringify(expected))
         throw new Violation("an answer is true", `${method}: ${JSON.stringify(answer.result)}`);
       checks.accepted(records, method === "sendBundle");
+      if (pair) nonceChecks.accepted(pair, inUse, beganMs);
     });
+  }
+
+  #worldOf(call: Call) {
+    const slots = this.#options.partnerSlots();
+    return {
+      mayBeRefused: this.#mayBeRefused(call),
+      isPartnerSlot: slots.some,
+      isStrangeSlot: !slots.all,
+    };
   }
 
   #refused(
@@ -250,32 +275,13 @@ export class Senders {
   }
 
   /** Whether a valid call may fail: no partner works, or what it sends cannot land any longer. */
-  #mayBeRefused({ method, transactions }: Call): boolean {
+  #mayBeRefused(call: Call): boolean {
     const { partners, checks, nowMs } = this.#options;
-    if (transactions.some((transaction) => !checks.isOpen(transaction))) return true;
-    const tip = Math.min(...transactions.map((transaction) => transaction.tip));
-    const fitting: PartnerName[] =
-      method === "sendBundle"
-        ? ["builder"]
-        : ["staked", "builder", ...(tip >= costlyTip ? (["costly"] as const) : [])];
-    return !fitting.some((name) => {
+    if (call.transactions.some((transaction) => !checks.isOpen(transaction))) return true;
+    return !fittingPartners(call).some((name) => {
       const sinceMs = partners[name].goodSinceMs;
       if (sinceMs === null) return false;
       return nowMs() - sinceMs > recoveredMs || sinceMs <= this.#servedSinceMs;
     });
   }
-}
-
-/** The reason with which the rules refuse a call, whatever the state of the world; null: none. */
-function refusalOf({ key, method, transactions }: Call): string | null {
-  if (key === "reader") return "scope_missing";
-  if (key !== "own") return "unauthorized";
-  const isBatch = method === "sendBatch";
-  const bundleTip = transactions.reduce((sum, { tip }) => sum + tip, 0);
-  const tips = method === "sendBundle" ? [bundleTip] : transactions.map(({ tip }) => tip);
-  const poor = tips.find((tip) => tip < minimumTip);
-  if (poor !== undefined && isBatch) return "batch_refused";
-  if (poor !== undefined) return poor === 0 ? "tip_missing" : "tip_too_low";
-  if (!transactions.some(({ isForged }) => isForged)) return null;
-  return isBatch ? "batch_refused" : "signature_invalid";
 }

@@ -7,16 +7,23 @@ import type { PipelineSnapshot } from "../../../src/gateway/submission/pipeline.
 import type { RouteSnapshot } from "../../../src/gateway/submission/types.ts";
 import { Violation } from "../relay-checks.ts";
 import type { SimulatedDisk } from "../simulated-disk.ts";
-import { type Chain, lifetimeBlocks } from "./chain.ts";
+import type { Chain } from "./chain.ts";
 import type { NodeMood } from "./node.ts";
-import { costlyTip, type PartnerName, partnerNames, type SimulatedPartner } from "./partners.ts";
+import {
+  auctionUnitPrice,
+  costlyTip,
+  type PartnerName,
+  partnerNames,
+  type SimulatedPartner,
+} from "./partners.ts";
+import { lastEnds, type ShownEvent, type ShownStatus, ShownTimeline } from "./shown-timeline.ts";
 import { minimumTip, type SentTransaction } from "./transactions.ts";
 import { WithdrawalChecks } from "./withdrawal-checks.ts";
 
 const endKinds = ["landed", "landed_failed", "expired", "superseded", "rejected"] as const;
 type EndKind = (typeof endKinds)[number];
-/** Ends that nothing can change. A transaction that every partner refused may be submitted again. */
-const lastEnds: ReadonlySet<string> = new Set(["landed", "landed_failed", "expired"]);
+/** Ends of transactions that no block contains. */
+const absentEnds: ReadonlySet<string> = new Set(["expired", "superseded"]);
 /** With a healthy node, an end is known so long after nothing can change it. */
 const endMs = 16_000;
 /** A call that left before a final refusal was known arrives within this time. */
@@ -25,22 +32,6 @@ const refusalMs = 2_500;
 const durableMs = 5_000;
 /** A timeline has at most so many events; beyond it, those in the middle are dropped. */
 const eventsMax = 64;
-
-/** An event of a timeline, as a customer sees it. */
-export interface ShownEvent {
-  readonly kind: string;
-  readonly route?: string | undefined;
-  readonly attempt?: number | undefined;
-  readonly slot?: number | null | undefined;
-  readonly reason?: string | undefined;
-}
-
-/** A timeline, as a customer sees it. */
-export interface ShownStatus {
-  readonly signature: string;
-  readonly state: string;
-  readonly events: readonly ShownEvent[];
-}
 
 interface KnownBefore {
   readonly isAcknowledged: boolean;
@@ -61,6 +52,8 @@ export interface AccountRecord {
   isAcknowledged: boolean;
   /** Calls that submitted it. */
   calls: number;
+  /** All of them were for alternative partners only. */
+  isForPartnersOnly: boolean;
   /** The end that the service reported; null: none, or a crash may have lost it. */
   reported: EndKind | null;
   reportedMs: number;
@@ -70,47 +63,7 @@ export interface AccountRecord {
   isEnded: boolean;
   /** The time from which on nothing can change its end; null: something can. */
   overSinceMs: number | null;
-  readonly live: Timeline;
-}
-
-/** The order of the events of one timeline. */
-class Timeline {
-  readonly #stages = new Map<string, "queued" | "sent" | "answered">();
-  readonly #counts = new Map<string, number>();
-  #end: string | null = null;
-
-  /** Adds an event. Returns what is wrong with it; null: nothing. `isWhole`: none is missing before it. */
-  add({ kind, route, attempt }: ShownEvent, isWhole: boolean): string | null {
-    if (kind === "received")
-      this.#end = null; // submitted again
-    else if (this.#end !== null) return `${kind} after ${this.#end}`;
-    if (lastEnds.has(kind) || kind === "rejected") this.#end = kind;
-    if (route === undefined) return null;
-    this.#counts.set(`${kind} ${route}`, this.count(kind, route) + 1);
-    const name = `${route} ${attempt}`;
-    const stage = this.#stages.get(name);
-    if (kind === "queued") {
-      if (stage === "queued") return `attempt ${name} was queued twice`;
-      this.#stages.set(name, "queued");
-      return null;
-    }
-    if (stage === undefined && isWhole) return `${kind} of attempt ${name}, which was not queued`;
-    if (kind === "sent" && stage !== "queued" && isWhole) return `attempt ${name} was sent twice`;
-    if (kind === "acknowledged" && stage !== "sent" && isWhole)
-      return `attempt ${name} was acknowledged before it was sent`;
-    this.#stages.set(name, kind === "sent" ? "sent" : "answered");
-    return null;
-  }
-
-  /** The newest events may be lost, so that attempts have their numbers again. `end`: null: none. */
-  restart(end: string | null): void {
-    this.#stages.clear();
-    this.#end = end;
-  }
-
-  count(kind: string, route: string): number {
-    return this.#counts.get(`${kind} ${route}`) ?? 0;
-  }
+  readonly live: ShownTimeline;
 }
 
 interface ChecksOptions {
@@ -163,8 +116,17 @@ export class SubmissionChecks {
     return this.#ownersOf(signature).every(({ firstEnd }) => firstEnd === null);
   }
 
+  /** Whether the service may not have ended it yet in this life. */
+  mayBeOpen({ signature }: SentTransaction): boolean {
+    return this.#ownersOf(signature).some(({ isEnded }) => !isEnded);
+  }
+
   /** A customer submits them with a key that may do so, and nothing is wrong with them. */
-  submitted(customer: number, transactions: readonly SentTransaction[]): AccountRecord[] {
+  submitted(
+    customer: number,
+    transactions: readonly SentTransaction[],
+    isForPartnersOnly = false,
+  ): AccountRecord[] {
     this.#calls.possible += transactions.length;
     return transactions.map((transaction) => {
       const key = `${customer} ${transaction.signature}`;
@@ -174,14 +136,16 @@ export class SubmissionChecks {
         transaction,
         isAcknowledged: false,
         calls: 0,
+        isForPartnersOnly: true,
         reported: null,
         reportedMs: 0,
         firstEnd: null,
         isEnded: false,
         overSinceMs: null,
-        live: new Timeline(),
+        live: new ShownTimeline(),
       };
       record.calls++;
+      record.isForPartnersOnly &&= isForPartnersOnly;
       this.#records.set(key, record);
       return record;
     });
@@ -208,6 +172,8 @@ export class SubmissionChecks {
       if (!one) throw new Violation(invariant, `${name}: bytes that nobody signed`);
       const owners = this.#ownersOf(one.signature);
       if (owners.length === 0) throw new Violation(invariant, `${name}: ${one.signature}`);
+      const problem = partnerProblemOf(name, one, owners);
+      if (problem !== null) throw new Violation(invariant, `${name}: ${one.signature} ${problem}`);
       this.#checkRefused(name, one.signature, owners);
     }
   }
@@ -270,7 +236,7 @@ export class SubmissionChecks {
     }
     if (!record)
       throw new Violation("a customer sees its own transactions only", `${customer} ${signature}`);
-    const timeline = new Timeline();
+    const timeline = new ShownTimeline();
     const isWhole = status.events.length < eventsMax;
     for (const event of status.events) {
       const problem = timeline.add(event, isWhole);
@@ -287,18 +253,21 @@ export class SubmissionChecks {
       );
   }
 
-  #checkTrue({ transaction }: AccountRecord, event: ShownEvent, timeline: Timeline): void {
+  #checkTrue({ transaction }: AccountRecord, event: ShownEvent, timeline: ShownTimeline): void {
     const problem = this.#problemOf(transaction, event, timeline);
     if (problem !== null)
       throw new Violation("a timeline is true", `${transaction.signature}: ${problem}`);
   }
 
   #problemOf(
-    { signature }: SentTransaction,
-    { kind, route, slot, reason }: ShownEvent,
-    timeline: Timeline,
+    transaction: SentTransaction,
+    { kind, route, slot, reason, sibling }: ShownEvent,
+    timeline: ShownTimeline,
   ): string | null {
+    const { signature } = transaction;
     const { chain, partners } = this.#options;
+    if (sibling !== undefined && !this.#hasSuperseded(sibling, transaction))
+      return `superseded by ${sibling}, which did not land with its nonce value`;
     if (route !== undefined) {
       if (!isPartner(route)) return `unknown partner ${route}`;
       if (kind !== "sent" && kind !== "acknowledged" && kind !== "refused") return null;
@@ -316,6 +285,14 @@ export class SubmissionChecks {
     const isOfBlock = kind === "seen" || (kind === "withdrawn" && reason === "update_parent");
     if (!isOfBlock || chain.wasShown(signature, BigInt(slot ?? 0))) return null;
     return `${kind} in slot ${slot}, which never had it`;
+  }
+
+  /** Whether it landed with the nonce value of `other`. */
+  #hasSuperseded(signature: string, { nonce, blockhash }: SentTransaction): boolean {
+    const { chain } = this.#options;
+    const landed = this.#ownersOf(signature)[0]?.transaction;
+    const isOfNonce = landed?.nonce?.account === nonce?.account && landed?.blockhash === blockhash;
+    return isOfNonce && chain.find(signature, chain.confirmed) !== undefined;
   }
 
   #checkEnd(record: AccountRecord, end: EndKind, isPushed: boolean): void {
@@ -343,19 +320,25 @@ export class SubmissionChecks {
   }
 
   /** The fact that contradicts the end; null: none. */
-  #problemOfEnd({ signature, blockhash, fails }: SentTransaction, end: EndKind): string | null {
+  #problemOfEnd(transaction: SentTransaction, end: EndKind): string | null {
+    const { signature, nonce } = transaction;
     const { chain, partners } = this.#options;
     if (end === "landed" || end === "landed_failed") {
-      if (!chain.find(signature, chain.confirmed)) return "no confirmed block contains it";
-      if (fails !== (end === "landed_failed")) return fails ? "it failed" : "it succeeded";
-      return null;
+      const block = chain.find(signature, chain.confirmed);
+      if (!block) return "no confirmed block contains it";
+      const isFailed = block.landed.get(signature) !== null;
+      if (isFailed === (end === "landed_failed")) return null;
+      return isFailed ? "it failed" : "it succeeded";
     }
-    if (end === "superseded") return "it has no nonce";
     // Every partner may refuse what an earlier call has landed.
     const isFirstCall = this.#ownersOf(signature).reduce((sum, { calls }) => sum + calls, 0) <= 1;
-    if ((end === "expired" || isFirstCall) && chain.find(signature, chain.tip))
+    if ((absentEnds.has(end) || isFirstCall) && chain.find(signature, chain.tip))
       return "a block contains it";
-    if (end === "expired") return chain.isValid(blockhash, chain.tip) ? "it can still land" : null;
+    if (absentEnds.has(end)) {
+      if ((end === "superseded") !== (nonce !== null))
+        return nonce ? "it has a nonce" : "it has none";
+      return chain.isValid(transaction, chain.tip) ? "it can still land" : null;
+    }
     const all = partnerNames.map((name) => partners[name].receptionOf(signature));
     return all.every(({ refusedForGood }) => refusedForGood === 0) ? "no partner refused it" : null;
   }
@@ -394,32 +377,25 @@ export class SubmissionChecks {
     const { signature } = transaction;
     const { chain } = this.#options;
     const isLanded = chain.find(signature, chain.confirmed) !== undefined;
-    if (isLanded && reported === "expired")
-      throw new Violation("an end is true", `${signature}: expired, but a block contains it`);
+    if (isLanded && reported !== null && absentEnds.has(reported))
+      throw new Violation("an end is true", `${signature}: ${reported}, but a block contains it`);
     if (reported !== null || !record.isAcknowledged) return;
-    const isOver = isLanded || this.#isExpired(transaction);
+    const isOver = isLanded || chain.isOver(transaction);
     record.overSinceMs = isOver ? (record.overSinceMs ?? nowMs) : null;
     if (record.overSinceMs === null) return;
     const sinceMs = nowMs - Math.max(record.overSinceMs, this.#quietSinceMs);
     if (sinceMs > endMs)
       throw new Violation(
         "every acknowledged submission reaches a final state",
-        `${signature} (${isLanded ? "landed" : "expired"}) after ${sinceMs} ms`,
+        `${signature} (${isLanded ? "landed" : "it cannot land"}) after ${sinceMs} ms`,
       );
-  }
-
-  #isExpired({ blockhash }: SentTransaction): boolean {
-    const { confirmed } = this.#options.chain;
-    const block = this.#options.chain.blockOf(blockhash);
-    if (!confirmed || !block) return false;
-    return confirmed.height - block.height > lifetimeBlocks;
   }
 
   #checkCounts({ open, accepted, ends }: PipelineSnapshot): void {
     const fail = (text: string): never => {
       throw new Violation("counters of submissions match", text);
     };
-    for (const kind of ["landed", "landed_failed", "expired"] as const) {
+    for (const kind of ["landed", "landed_failed", "expired", "superseded"] as const) {
       const ended = [...(this.#ended.get(kind)?.values() ?? [])];
       const least = ended.filter((isFirst) => isFirst).length;
       if (ends[kind] < BigInt(least) || ends[kind] > BigInt(ended.length))
@@ -451,6 +427,17 @@ export class SubmissionChecks {
     if (offered !== counted)
       throw new Violation("counters of routes match", `${name}: ${offered} offered, ${counted}`);
   }
+}
+
+/** The reason why the partner must not have it; null: none. */
+function partnerProblemOf(
+  name: PartnerName,
+  { unitPrice }: SentTransaction,
+  owners: readonly AccountRecord[],
+): string | null {
+  if (name === "auction") return unitPrice < auctionUnitPrice ? "pays too little per unit" : null;
+  const isForPartnersOnly = owners.every((record) => record.isForPartnersOnly);
+  return isForPartnersOnly ? "is for alternative partners only" : null;
 }
 
 function signaturesOf(records: readonly AccountRecord[]): number {

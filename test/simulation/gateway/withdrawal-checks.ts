@@ -6,7 +6,7 @@
 
 import { placeOf } from "../cluster.ts";
 import { Violation } from "../relay-checks.ts";
-import type { ShownEvent } from "./submission-checks.ts";
+import type { ShownEvent } from "./shown-timeline.ts";
 
 /** Any so many shreds of a FEC set contain its data. */
 const decodableShreds = 32;
