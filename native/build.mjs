@@ -56,6 +56,7 @@ function sourcesHash() {
     "transaction",
     "verify",
     "submission",
+    "xdp",
   ].map((name) => join(root, "native", name));
   const files = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
   const hash = createHash("sha256");

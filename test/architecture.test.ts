@@ -226,11 +226,12 @@ const nativeIncludes: Readonly<Record<string, readonly string[]>> = {
   crypto: ["system"],
   net: ["system"],
   clone: ["net", "system"],
+  xdp: ["clone", "net", "system"],
   shred: ["crypto", "system"],
   transaction: ["crypto", "system"],
   deshred: ["shred", "crypto", "transaction"],
   stream: ["deshred", "shred", "crypto", "system", "transaction"],
-  relay: ["clone", "net", "shred", "crypto", "system", "transaction", "deshred", "stream"],
+  relay: ["clone", "xdp", "net", "shred", "crypto", "system", "transaction", "deshred", "stream"],
   verify: ["net", "crypto", "system", "transaction"],
   submission: ["system", "net", "crypto", "transaction", "verify"],
   addon: [
@@ -239,6 +240,7 @@ const nativeIncludes: Readonly<Record<string, readonly string[]>> = {
     "verify",
     "submission",
     "clone",
+    "xdp",
     "net",
     "shred",
     "crypto",
@@ -249,10 +251,13 @@ const nativeIncludes: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Folders that other folders include through one header. */
-const nativeHeaders: Readonly<Record<string, string>> = { clone: "clone/clone.h" };
+const nativeHeaders: Readonly<Record<string, string>> = {
+  clone: "clone/clone.h",
+  xdp: "xdp/xdp.h",
+};
 
-/** Folders that call sockets: packets, the clone path, and the service manager. */
-const socketFolders: readonly string[] = ["net", "clone", "system"];
+/** Folders that call sockets: packets, the clone path, AF_XDP, and the service manager. */
+const socketFolders: readonly string[] = ["net", "clone", "xdp", "system"];
 
 const socketCalls =
   /(?<![\w.>])(?:::)?(socket|bind|connect|listen|accept4?|send|sendto|sendmsg|sendmmsg|recv|recvfrom|recvmsg|recvmmsg|setsockopt|getsockopt|ppoll|epoll_wait)\((?!\))/;

@@ -2,7 +2,7 @@
 // network stack.
 //
 // Every byte is valid, checksums included: the sum of a payload is computed once and shared by all
-// destinations. Used by the ring and the XDP loop; no I/O.
+// destinations. Used by the ring loop; no I/O.
 #pragma once
 
 #include <array>

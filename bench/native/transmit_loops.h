@@ -1,8 +1,8 @@
 // Transmit loops: send loops (send_loops.h) of the transmit paths other than plain sockets.
 //
-// clone: the relay's CloneBatch on a clone plane. packet_ring: an AF_PACKET transmit ring that
-// bypasses the queue discipline. xdp: an AF_XDP transmit ring in copy mode. The last two exist only
-// here: the project measured and rejected them.
+// clone: the relay's CloneBatch on a clone plane. xdp: the relay's XdpBatch, in copy mode on these
+// devices. packet_ring: an AF_PACKET transmit ring that bypasses the queue discipline. It exists
+// only here: the project measured and rejected it.
 #pragma once
 
 #include <memory>

@@ -281,8 +281,8 @@ function notesOf(lines: readonly Line[]): string[] {
   const apart = ofKind(lines, "transmit_receiver").some((line) => line.get("other_cpu") === true);
   return [
     ...skipped,
-    "socket is the relay's SendBatch (GSO for bursts), clone its CloneBatch. AF_PACKET ring (queue " +
-      "discipline bypassed) and AF_XDP (copy mode, no program) are in the bench alone; they send " +
+    "socket is the relay's SendBatch (GSO for bursts), clone its CloneBatch, AF_XDP its XdpBatch (copy " +
+      "mode). AF_PACKET ring (queue discipline bypassed) is in the bench alone. Both of these send " +
       "frame by frame, with checksums.",
     "On veth the receiver drops each frame at its first look, at the sender's expense.",
     `Slots in which the device's counters, or what the way itself counted, differ from what was ` +

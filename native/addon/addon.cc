@@ -6,6 +6,7 @@
 // notifier: notifier.h).
 #include <fcntl.h>
 #include <napi.h>
+#include <net/if.h>
 
 #include <algorithm>
 #include <climits>
@@ -26,6 +27,7 @@
 #include "system/privileges.h"
 #include "system/service_notify.h"
 #include "system/thread_cpus.h"
+#include "xdp/xdp.h"
 
 namespace shredway::addon {
 namespace {
@@ -241,6 +243,21 @@ Napi::Value kernel_clock(const Napi::CallbackInfo& info) {
   return object;
 }
 
+// (interfaces) -> { refusal, support }: why this process cannot open AF_XDP sockets (empty: it
+// can), and for each interface "zero_copy", "copy", "unknown" (an old kernel) or "absent".
+Napi::Value xdp_support(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  std::vector<std::string> interfaces;
+  if (!read_strings(info[0], "interfaces", interfaces)) return env.Undefined();
+  const auto object = Napi::Object::New(env);
+  object.Set("refusal", XdpSocket::try_out());
+  object.Set("support", names(env, interfaces.size(), [&](uint32_t i) {
+               const uint32_t index = if_nametoindex(interfaces[i].c_str());
+               return index ? xdp_support_name(device_xdp_support(index)) : "absent";
+             }));
+  return object;
+}
+
 }  // namespace
 
 Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
@@ -255,6 +272,7 @@ Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
   exports.Set("refusePortSharing", Napi::Function::New<refuse_port_sharing_of>(env));
   exports.Set("duplicateDescriptor", Napi::Function::New<duplicate_descriptor>(env));
   exports.Set("readInterface", Napi::Function::New<interface_of>(env));
+  exports.Set("readXdpSupport", Napi::Function::New<xdp_support>(env));
   exports.Set("kernelClock", Napi::Function::New<kernel_clock>(env));
   exports.Set("Relay", RelayHandle::define(env));
   exports.Set("SimulatedRelay", RelayHandle::define_simulated(env));

@@ -130,6 +130,21 @@ bool read_cpus(const Napi::Value& value, std::vector<int>& out) {
   return true;
 }
 
+bool read_strings(const Napi::Value& value, const char* name, std::vector<std::string>& out) {
+  if (!value.IsArray())
+    return fail(value.Env(),
+                std::string(name) + ": expected an array of strings" + received(value));
+  const auto array = value.As<Napi::Array>();
+  for (uint32_t i = 0; i < array.Length(); i++) {
+    Napi::Value element;
+    if (!read_element(array, i, element)) return false;
+    if (!element.IsString())
+      return fail(value.Env(), std::string(name) + ": expected a string" + received(element));
+    out.push_back(element.As<Napi::String>());
+  }
+  return true;
+}
+
 bool read_endpoint(const Napi::Value& value, const char* name, Endpoint& out) {
   Bytes bytes{};
   if (!read_bytes(value, name, bytes)) return false;

@@ -69,6 +69,8 @@ bool read_optional_enum(const Napi::Object& object, const char* name, Enum& out)
 bool read_u64(const Napi::Value& value, const char* name, uint64_t& out);
 // An array of CPU numbers.
 bool read_cpus(const Napi::Value& value, std::vector<int>& out);
+// An array of strings.
+bool read_strings(const Napi::Value& value, const char* name, std::vector<std::string>& out);
 // 18 bytes: 16 of address, u16 port little-endian.
 bool read_endpoint(const Napi::Value& value, const char* name, Endpoint& out);
 Napi::Value endpoint_value(Napi::Env env, const Endpoint& endpoint);

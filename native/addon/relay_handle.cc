@@ -33,6 +33,12 @@ bool read_optional_cpus(const Napi::Object& object, std::vector<int>& out) {
   return value.IsUndefined() || read_cpus(value, out);
 }
 
+bool read_interfaces(const Napi::Object& object, std::vector<std::string>& out) {
+  Napi::Value value;
+  if (!read_property(object, "xdpInterfaces", value)) return false;
+  return value.IsUndefined() || read_strings(value, "xdpInterfaces", out);
+}
+
 bool read_options(const Napi::Object& object, RelayOptions& options) {
   uint32_t shred_version = 0;
   uint32_t ttl = options.worker.ttl;
@@ -55,6 +61,7 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
       read_optional_bool(object, "gso", options.worker.gso) &&
       read_optional_enum<transmit_mode_name, kTransmitModeCount>(object, "transmit",
                                                                  options.transmit) &&
+      read_interfaces(object, options.xdp_interfaces) &&
       read_optional_u32(object, "ttl", 255, ttl) && read_optional_u32(object, "dscp", 63, dscp) &&
       read_optional_bool(object, "deshred", options.deshred) &&
       read_optional_bool(object, "arrivals", options.arrivals) &&
@@ -281,8 +288,8 @@ Napi::Value RelayHandle::granted_receive_buffer(const Napi::CallbackInfo& info) 
   return Napi::Number::New(info.Env(), relay_->granted_receive_buffer_bytes());
 }
 
-// -> { mode, interface, refusal }: the mode in use, the interface of the clones (empty: none), and
-// why the requested mode is not in use (empty: it is).
+// -> { mode, interface, refusal }: the mode in use, the interfaces of clones or AF_XDP (empty:
+// none), why the requested mode is not in use (empty: it is).
 Napi::Value RelayHandle::transmit(const Napi::CallbackInfo& info) {
   if (!is_open(info.Env())) return info.Env().Undefined();
   const auto object = Napi::Object::New(info.Env());

@@ -8,6 +8,8 @@
 
 #include "clone/clone_batch.h"
 #include "clone/clone_plane.h"
+#include "clone/device_features.h"
+#include "clone/list_batch.h"
 #include "clone/next_hop_watch.h"
 #include "clone/next_hops.h"
 #include "clone/output_rules.h"

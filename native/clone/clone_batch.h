@@ -13,6 +13,7 @@
 
 #include "clone/clone_lists.h"
 #include "clone/clone_plane.h"
+#include "clone/list_batch.h"
 #include "net/udp_batch.h"
 
 namespace shredway {
@@ -23,48 +24,33 @@ inline constexpr size_t kCloneListsMax = 64;
 // Error number of a trigger that the kernel accepted, but whose job the program did not run.
 inline constexpr int kCloneNotExecuted = ENOLINK;
 
-class CloneObserver {
- public:
-  // Datagrams of a target since the last report; recovered ones are counted apart. Called from
-  // settle(), use_lists() and set_lists().
-  virtual void cloned(uint32_t tag, uint64_t datagrams, uint64_t recovered_datagrams) = 0;
-  virtual void clone_failed(uint32_t tag, uint64_t datagrams, SendFailure failure) = 0;
-  // A trigger was refused or not executed (a firewall, a removed interface or hook). `count`
-  // targets of `list` from position `from` on (wrapping to the first) did not get the group. Called
-  // from flush().
-  virtual void not_cloned(uint32_t list, uint32_t from, uint32_t count, const PayloadGroup& group,
-                          int error_number) = 0;
+// `not_cloned`: a trigger was refused or not executed (a firewall, a removed interface or hook).
+using CloneObserver = ListObserver;
 
- protected:
-  ~CloneObserver() = default;
-};
-
-class CloneBatch {
+class CloneBatch final : public ListBatch {
  public:
   // `gso`: whether bursts may be sent as one trigger if the plane supports it.
   CloneBatch(const CloneRegion& region, const CloneHeader& header, bool gso,
              CloneObserver& observer, const SocketCalls& calls = system_socket_calls());
-  ~CloneBatch();
+  ~CloneBatch() override;
   CloneBatch(const CloneBatch&) = delete;
   CloneBatch& operator=(const CloneBatch&) = delete;
 
-  // Reports the counts of the old lists, then copies the new ones. They must be built for this
-  // batch's header and families. At most kCloneListsMax lists.
-  void use_lists(const CloneLists& lists);
+  // Copies the lists: at most kCloneListsMax.
+  void use_lists(const CloneLists& lists) override;
   // Builds lists and uses them; allocates. Returns the number of targets that fit.
   size_t set_lists(std::span<const std::vector<CloneTarget>> lists);
-  CloneFamilies families() const;  // families whose triggers the program executes
+  CloneFamilies families() const override;  // families whose triggers the program executes
   uint32_t list_size(uint32_t list) const;
 
-  // Adds a group for all targets of the list, beginning with target `start` % size; flushes if the
-  // batch is full. Payloads must stay valid until the flush. No effect for an empty list.
-  void add(uint32_t list, const PayloadGroup& group, uint32_t start, bool recovered);
-  void flush();
-  // Reports to the observer the datagrams sent and refused since the last call.
-  void settle();
+  // Flushes if the batch is full.
+  void add(uint32_t list, const PayloadGroup& group, uint32_t start, bool recovered) override;
+  void flush() override;
+  void settle() override;
+  void forget_refusals() override {}  // keeps none
 
-  uint64_t triggers() const;      // triggers that the kernel accepted
-  uint64_t system_calls() const;  // sendmmsg calls
+  uint64_t triggers() const override;      // triggers that the kernel accepted
+  uint64_t system_calls() const override;  // sendmmsg calls
 
  private:
   struct State;

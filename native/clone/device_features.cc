@@ -1,14 +1,21 @@
 #include "clone/device_features.h"
 
 #include <linux/ethtool.h>
+#include <linux/genetlink.h>
+#include <linux/netlink.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <vector>
+
+#include "clone/netlink_attributes.h"
+#include "clone/netlink_messages.h"
+#include "clone/netlink_socket.h"
 
 namespace shredway {
 namespace {
@@ -18,6 +25,34 @@ bool ethtool(int fd, const std::string& interface, void* command) {
   interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
   request.ifr_data = static_cast<char*>(command);
   return ioctl(fd, SIOCETHTOOL, &request) == 0;
+}
+
+// Numbers of linux/netdev.h, which Debian 12 does not have.
+constexpr uint8_t kDeviceGet = 1;          // NETDEV_CMD_DEV_GET
+constexpr uint16_t kInterface = 1;         // NETDEV_A_DEV_IFINDEX
+constexpr uint16_t kXdpFeatures = 3;       // NETDEV_A_DEV_XDP_FEATURES
+constexpr uint64_t kXskZeroCopy = 1 << 3;  // NETDEV_XDP_ACT_XSK_ZEROCOPY
+
+// Asks a family of generic netlink and returns one attribute of the answer, or 0.
+template <typename Answer>
+Answer ask_generic(NetlinkSocket& socket, uint16_t family, uint8_t command, uint16_t attribute,
+                   netlink::Bytes value, uint16_t wanted) {
+  std::vector<uint8_t> request(sizeof(nlmsghdr));
+  netlink::append(request, genlmsghdr{command, 1, 0});
+  netlink::append_attribute(request, attribute, value);
+  const nlmsghdr header = {static_cast<uint32_t>(request.size()), family, NLM_F_REQUEST, 1, 0};
+  std::memcpy(request.data(), &header, sizeof header);
+  Answer answer{};
+  netlink::Bytes datagram;
+  if (!socket.send(request) || socket.read(datagram) != NetlinkSocket::Read::datagram)
+    return answer;
+  NetlinkMessage message;
+  if (!next_message(datagram, message) || message.type != family) return answer;
+  netlink::each_attribute(netlink::after(message.body, sizeof(genlmsghdr)),
+                          [&](uint16_t type, netlink::Bytes payload) {
+                            if (type == wanted) answer = netlink::number<Answer>(payload);
+                          });
+  return answer;
 }
 
 }  // namespace
@@ -54,6 +89,28 @@ bool device_segments_udp(int fd, const std::string& interface) {
   features->size = kBlocksMax;
   if (!ethtool(fd, interface, features)) return false;
   return features->features[bit / 32].active >> (bit % 32) & 1;
+}
+
+uint32_t device_transmit_queues(int fd, const std::string& interface) {
+  ethtool_channels channels{};
+  channels.cmd = ETHTOOL_GCHANNELS;
+  if (!ethtool(fd, interface, &channels)) return 1;
+  return std::max(channels.tx_count + channels.combined_count, 1u);
+}
+
+XdpSupport device_xdp_support(uint32_t index) {
+  std::string error;
+  const auto socket = NetlinkSocket::open(NETLINK_GENERIC, {}, 1u << 16, error);
+  if (!socket) return XdpSupport::unknown;
+  constexpr std::array<uint8_t, 7> kName = {'n', 'e', 't', 'd', 'e', 'v', 0};
+  const auto family = ask_generic<uint16_t>(*socket, GENL_ID_CTRL, CTRL_CMD_GETFAMILY,
+                                            CTRL_ATTR_FAMILY_NAME, kName, CTRL_ATTR_FAMILY_ID);
+  if (family == 0) return XdpSupport::unknown;
+  std::array<uint8_t, sizeof index> bytes;
+  std::memcpy(bytes.data(), &index, sizeof index);
+  const auto features =
+      ask_generic<uint64_t>(*socket, family, kDeviceGet, kInterface, bytes, kXdpFeatures);
+  return features & kXskZeroCopy ? XdpSupport::zero_copy : XdpSupport::copy;
 }
 
 }  // namespace shredway

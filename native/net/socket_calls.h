@@ -21,6 +21,7 @@ struct SocketCalls {
   ssize_t (*recvmsg)(int, msghdr*, int);
   int (*poll)(pollfd*, nfds_t, int);
   uint64_t (*clock_ns)(clockid_t) = &system_clock_ns;
+  ssize_t (*send)(int, const void*, size_t, int) = &::send;  // for AF_XDP
 };
 
 const SocketCalls& system_socket_calls();

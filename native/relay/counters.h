@@ -43,10 +43,10 @@ namespace shredway {
   X(highest_slot)    /* highest known slot; not a sum */                                          \
   X(events_lost)     /* events that found the ring full */                                        \
   X(deshred_lost)    /* new shreds that found the deshredder's ring full */                       \
-  X(clone_triggers)  /* sends that the kernel cloned for many destinations */                     \
-  X(clone_fallbacks) /* datagrams sent by socket because their clone trigger failed */            \
+  X(clone_triggers)  /* sends that the kernel cloned for many destinations; calls of AF_XDP */    \
+  X(clone_fallbacks) /* datagrams sent by socket because their trigger or interface failed */     \
   X(clone_refusals)  /* times that the kernel refused the clone triggers of an address family */  \
-  X(cloned_destinations) /* destinations that are sent to by clone now; not a sum */
+  X(cloned_destinations) /* destinations sent to by clone or AF_XDP now; not a sum */
 
 SHREDWAY_NAMED_ENUM(WorkerCounter, uint8_t, kWorkerCounterCount, worker_counter_name,
                     SHREDWAY_WORKER_COUNTERS)

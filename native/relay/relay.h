@@ -20,10 +20,11 @@
 namespace shredway {
 
 // How shreds leave the machine.
-#define SHREDWAY_TRANSMIT_MODES(X)                                           \
-  X(socket, "one datagram per destination through the network stack")        \
-  X(clone, "cloned inside the kernel; by socket if the next hop is unknown") \
-  X(automatic, "cloned where it is possible, loses nothing and bypasses no rule")
+#define SHREDWAY_TRANSMIT_MODES(X)                                                \
+  X(socket, "one datagram per destination through the network stack")             \
+  X(clone, "cloned inside the kernel; by socket if the next hop is unknown")      \
+  X(automatic, "cloned where it is possible, loses nothing and bypasses no rule") \
+  X(xdp, "whole frames by AF_XDP; by socket for all other interfaces")
 SHREDWAY_NAMED_ENUM(TransmitMode, uint8_t, kTransmitModeCount, transmit_mode_name,
                     SHREDWAY_TRANSMIT_MODES)
 
@@ -40,6 +41,7 @@ struct RelayOptions {
   uint32_t send_buffer_bytes = 16u << 20;
   uint32_t busy_poll_us = 0;
   TransmitMode transmit = TransmitMode::socket;  // requested; see transmit_refusal()
+  std::vector<std::string> xdp_interfaces;       // only for TransmitMode::xdp
   bool deshred = true;           // with a thread that reads transactions from the shreds
   bool arrivals = false;         // for measuring feeds; with one worker only
   bool receive_filter = true;    // drops noise in the kernel; never with `arrivals`
@@ -56,8 +58,8 @@ static_assert(kWorkersMax <= kTableReadersMax);
 class Relay {
  public:
   // Returns nullptr and fills `error` if an option is out of range or the system refuses a
-  // resource. A machine that cannot clone sends by socket instead; transmit_refusal() gives the
-  // reason.
+  // resource, AF_XDP among them. A machine that cannot clone sends by socket instead;
+  // transmit_refusal() gives the reason.
   static std::unique_ptr<Relay> open(const RelayOptions& options, std::string& error);
   ~Relay();
 
@@ -108,14 +110,15 @@ class Relay {
   size_t worker_count() const { return workers_.size(); }
   // Receive buffer that the kernel granted to the first receive socket, in the kernel's unit.
   uint32_t granted_receive_buffer_bytes() const { return granted_receive_buffer_bytes_; }
-  TransmitMode transmit_in_use() const {  // clone or socket
-    return next_hop_watch_ ? TransmitMode::clone : TransmitMode::socket;
+  TransmitMode transmit_in_use() const {  // never automatic
+    if (!next_hop_watch_) return TransmitMode::socket;
+    return xdp_plane_ ? TransmitMode::xdp : TransmitMode::clone;
   }
   // Why clones are not in use although they were requested, and how to enable them; empty if they
   // are, or were not requested.
   const std::string& transmit_refusal() const { return transmit_refusal_; }
-  // Sender threads of each worker. 0 if clones are in use or the network is simulated, whatever the
-  // option says.
+  // Sender threads of each worker. 0 if clones or AF_XDP are in use or the network is simulated,
+  // whatever the option says.
   uint32_t sender_threads() const { return sender_threads_; }
   // Why the workers have the priority of all other threads; empty: they precede them.
   const std::string& priority_refusal() const { return priority_refusal_; }
@@ -125,9 +128,10 @@ class Relay {
   size_t locked_bytes() const { return memory_lock_.locked_bytes(); }
   // Number of table replacements, of all kinds.
   uint64_t tables_published() const { return tables_.generation(); }
-  // Network interface of the clone plane; empty if it is not in use.
+  // Network interface of the clone plane, or those of AF_XDP; empty if neither is in use.
   std::string transmit_interface() const {
-    return next_hop_watch_ ? clone_plane_->interface() : std::string();
+    if (!next_hop_watch_) return "";
+    return xdp_plane_ ? xdp_plane_->description() : clone_plane_->interface();
   }
 
  private:
@@ -140,6 +144,7 @@ class Relay {
   std::string start_workers(const RelayOptions& options, std::vector<WorkerSockets> sockets);
   void lock_memory();
   void open_clones(const RelayOptions& options);
+  std::string open_xdp(const RelayOptions& options);
   void watch_next_hops(const RelayOptions& options);
   std::string open_in_memory(const RelayOptions& options, std::vector<WorkerSockets>& sockets);
   std::string start_deshred(const RelayOptions& options);
@@ -156,6 +161,7 @@ class Relay {
   std::string memory_lock_refusal_;
   SlotBounds slot_bounds_;
   std::unique_ptr<ClonePlane> clone_plane_;    // outlives the workers, which send through it
+  std::unique_ptr<XdpPlane> xdp_plane_;        // the same; never both
   std::unique_ptr<OutputRules> output_rules_;  // automatic mode; moves to the next-hop watch
   std::unique_ptr<DeshredThread> deshred_;     // outlives the workers, which write to its rings
   std::unique_ptr<ArrivalRings> arrivals_;     // outlive the worker, which writes to them

@@ -1,5 +1,6 @@
 #include "relay/target_lists.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace shredway {
@@ -32,15 +33,20 @@ void send_by_socket(DividedTargets& divided, std::vector<Target>& targets, size_
   targets.resize(first);
 }
 
-DividedTargets divide(const std::vector<Target>& targets, const CloneFamilies& clones) {
+bool may_clone(const Target& each, const TargetRules& rules) {
+  if (!each.hop || !(each.target.is_ipv4() ? rules.clones.ipv4 : rules.clones.ipv6)) return false;
+  const std::vector<uint32_t>& some = rules.interfaces;
+  return some.empty() || std::find(some.begin(), some.end(), each.hop->interface) != some.end();
+}
+
+DividedTargets divide(const std::vector<Target>& targets, const TargetRules& rules) {
   DividedTargets divided;
   for (const Target& each : targets) {
-    const bool may_clone = each.hop && (each.target.is_ipv4() ? clones.ipv4 : clones.ipv6);
-    if (may_clone) divided.by_clone[clone_list_of(each.target)].push_back(each);
+    if (may_clone(each, rules)) divided.by_clone[clone_list_of(each.target)].push_back(each);
     else divided.by_socket.push_back(each.target);
   }
   for (auto& cloned : divided.by_clone)
-    if (cloned.size() < kCloneTargetsLeast) send_by_socket(divided, cloned, 0);
+    if (cloned.size() < rules.targets_least) send_by_socket(divided, cloned, 0);
   return divided;
 }
 
@@ -90,7 +96,7 @@ TargetLists::TargetLists(const FanoutTable* fanout, const NextHops* next_hops,
       if (state == NextHopState::resolved) target.hop = &entry->hop;
       states_[static_cast<size_t>(state)]++;
     }
-    tiers.push_back(divide(targets, rules.clones));
+    tiers.push_back(divide(targets, rules));
   }
   clones_ = clone_lists_of(tiers, rules);
   for (size_t tier = 0; tier < tiers.size(); tier++)

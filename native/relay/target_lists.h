@@ -3,8 +3,8 @@
 //
 // Tables builds them on the publishing thread, once for all workers with the same rules; afterwards
 // they are immutable, and Transmit reads them. A target with a resolved next hop is sent to by
-// clone if the worker can clone and enough targets of its kind and address family exist. All other
-// targets are sent to by socket.
+// clone or AF_XDP if the worker can do so for its interface and address family, and if enough such
+// targets of its kind exist. All other targets are sent to by socket.
 #pragma once
 
 #include <netinet/in.h>
@@ -46,8 +46,10 @@ struct TransmitTarget {
 // Properties of a worker that its lists depend on, in addition to the tables.
 struct TargetRules {
   uint32_t tier_count = 0;
-  CloneFamilies clones{};
+  CloneFamilies clones{};  // by clone or AF_XDP
   CloneHeader header{};
+  std::vector<uint32_t> interfaces{};         // that can be sent by; empty: all
+  size_t targets_least = kCloneTargetsLeast;  // fewer of a kind and family use sockets
   bool operator==(const TargetRules&) const = default;
 };
 

@@ -25,14 +25,17 @@ Transmit::Transmit(const TransmitOptions& options, TransmitObserver& observer,
       sockets_(options.sockets),
       calls_(calls),
       by_socket_(options.sockets, observer, calls) {
-  if (!options.clone.targets) return;
+  if (!options.clone.targets && options.xdp.empty()) return;
   CloneHeader& header = header_;
   header.source_port_ipv4 = local_endpoint(sockets_.ipv4).port;
   header.source_port_ipv6 = local_endpoint(sockets_.ipv6).port;
   header.ttl = options.ttl;
   header.dscp = options.dscp;
-  CloneObserver& own = *this;
-  clone_ = std::make_unique<CloneBatch>(options.clone, header, sockets_.gso, own, calls);
+  ListObserver& own = *this;
+  if (options.clone.targets)
+    clone_ = std::make_unique<CloneBatch>(options.clone, header, sockets_.gso, own, calls);
+  else clone_ = std::make_unique<XdpBatch>(options.xdp, own, calls);
+  for (const XdpSocket* socket : options.xdp) interfaces_.push_back(socket->interface());
   families_ = {clone_->families().ipv4 && sockets_.ipv4 >= 0,
                clone_->families().ipv6 && sockets_.ipv6 >= 0};
 }
@@ -48,7 +51,9 @@ std::string Transmit::start_senders(const SenderThreadsOptions& options) {
 // ---- lists ----------------------------------------------------------------------------------
 
 TargetRules Transmit::target_rules(uint32_t tier_count) const {
-  return {tier_count, families_, header_};
+  constexpr size_t kXdpTargetsLeast = 1;  // a frame costs less than a datagram by socket
+  return {tier_count, families_, header_, interfaces_,
+          interfaces_.empty() ? kCloneTargetsLeast : kXdpTargetsLeast};
 }
 
 void Transmit::set_lists(const TargetLists& lists) {
@@ -165,6 +170,7 @@ void Transmit::settle(uint64_t now_ns) {
   if (since_ns >= 0 && since_ns < static_cast<int64_t>(kRetryAfter_ns)) return;
   retried_ns_ = now_ns;
   refused_ = {};
+  if (clone_) clone_->forget_refusals();
   by_socket_.forget_refusals();
   if (senders_) senders_->forget_refusals();
 }

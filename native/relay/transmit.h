@@ -1,10 +1,10 @@
-// Transmit: sends all datagrams of a worker, by socket or by clone.
+// Transmit: sends all datagrams of a worker, by socket, by clone or by AF_XDP.
 //
 // The worker sets the target lists (target_lists.h) and adds the payloads for each kind of target.
-// Targets of the clone lists are cloned to. All others, and those that a clone trigger did not
-// serve, are sent to by socket, with the sender threads if these exist and there is enough to send.
-// Each target of a list gets each payload once, in one way. Belongs to one worker's thread; no
-// allocation after construction and start_senders().
+// Targets of the clone lists are cloned to, or get whole frames by AF_XDP. All others, and those
+// that the kernel did not serve in this way, are sent to by socket, with the sender threads if
+// these exist and there is enough to send. Each target of a list gets each payload once, in one
+// way. Belongs to one worker's thread; no allocation after construction and start_senders().
 #pragma once
 
 #include <array>
@@ -18,6 +18,7 @@
 #include "relay/source_table.h"
 #include "relay/target_batch.h"
 #include "relay/target_lists.h"
+#include "xdp/xdp.h"
 
 namespace shredway {
 
@@ -25,7 +26,7 @@ namespace shredway {
 inline constexpr size_t kTransmitListsMax = kTiersMax;
 static_assert(kTransmitListsMax * kCloneListsPerList <= kCloneListsMax);
 
-// Sends by socket are reported at once. Clones are reported later, from the kernel's counts.
+// Sends by socket are reported at once. Clones and frames are reported later.
 class TransmitObserver : public SendObserver {
  public:
   virtual void cloned(uint32_t tag, uint64_t datagrams, uint64_t recovered_datagrams) = 0;
@@ -37,12 +38,13 @@ class TransmitObserver : public SendObserver {
 
 struct TransmitOptions {
   SendSockets sockets{};
-  CloneRegion clone{};  // without targets: all sends by socket
-  uint8_t ttl = 64;     // for clones; sockets have their own
+  CloneRegion clone{};            // without targets: no clones
+  std::vector<XdpSocket*> xdp{};  // empty: no AF_XDP; only without clones
+  uint8_t ttl = 64;               // for clones and frames; sockets have their own
   uint8_t dscp = 0;
 };
 
-class Transmit final : private CloneObserver {
+class Transmit final : private ListObserver {
  public:
   using Groups = TransmitGroups;
 
@@ -54,8 +56,8 @@ class Transmit final : private CloneObserver {
   Transmit(const Transmit&) = delete;
   Transmit& operator=(const Transmit&) = delete;
 
-  // Starts threads that help to send by socket. Precondition: no clones. Returns an error text,
-  // empty on success. The observer is then called by these threads too, inside add().
+  // Starts threads that help to send by socket. Precondition: no clones, no AF_XDP. Returns an
+  // error text, empty on success. The observer is then called by these threads too, inside add().
   std::string start_senders(const SenderThreadsOptions& options);
 
   // Rules that lists for this worker must be built with.
@@ -79,9 +81,10 @@ class Transmit final : private CloneObserver {
     by_socket_.lock_memory(lock);
     if (senders_) senders_->lock_memory(lock);
   }
-  uint32_t cloned_targets() const;  // targets sent to by clone now
+  uint32_t cloned_targets() const;  // targets sent to by clone or AF_XDP now
   uint64_t clone_triggers() const { return clone_ ? clone_->triggers() : 0; }
-  // Datagrams that went by socket because a trigger was refused or not executed. After a refusal,
+  // Datagrams that went by socket because a trigger was refused or not executed, or because the
+  // interface of a frame was down. After a refusal,
   // the targets of that address family go by socket until the next lists or the next attempt. After
   // a trigger that was accepted but not executed, everything goes by socket for good: a program
   // that holds triggers back could release an old one later.
@@ -113,6 +116,7 @@ class Transmit final : private CloneObserver {
   const SocketCalls& calls_;
   TargetBatch by_socket_;
   CloneHeader header_;
+  std::vector<uint32_t> interfaces_;  // of AF_XDP
   CloneFamilies families_;
   const TargetLists* lists_ = nullptr;
   std::array<uint32_t, kTransmitListsMax> rotations_{};
@@ -123,7 +127,7 @@ class Transmit final : private CloneObserver {
   uint64_t clone_refusals_ = 0;
   bool clones_broken_ = false;              // a trigger was not executed: send no more of them
   bool clones_closed_ = false;              // and no lists are in use
-  std::unique_ptr<CloneBatch> clone_;       // nullptr: no clone plane
+  std::unique_ptr<ListBatch> clone_;        // clones or frames; nullptr: neither
   std::unique_ptr<SenderThreads> senders_;  // nullptr: none
 };
 

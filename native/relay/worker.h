@@ -74,13 +74,14 @@ struct WorkerOptions {
   uint32_t tier_count = 1;
   WaitMode wait = WaitMode::block;
   uint32_t spin_us = 150;
-  int cpu = -1;                              // -1: not pinned
-  uint32_t sender_threads = 0;               // only without `clone`; up to kSenderThreadsMax
+  int cpu = -1;                 // -1: not pinned
+  uint32_t sender_threads = 0;  // only without `clone` and `xdp`; up to kSenderThreadsMax
   uint32_t failed_checks_per_second = 1000;  // of single shreds of a failing source, at least 1
   bool gso = true;
-  uint8_t ttl = 64;     // or IPv6 hop limit
-  uint8_t dscp = 0;     // 0 .. 63
-  CloneRegion clone{};  // without targets: all sends by socket
+  uint8_t ttl = 64;               // or IPv6 hop limit
+  uint8_t dscp = 0;               // 0 .. 63
+  CloneRegion clone{};            // without targets: no clones
+  std::vector<XdpSocket*> xdp{};  // empty: no AF_XDP
   bool prefault = true;
   bool filtered = false;                       // the receive sockets have the receive filter
   bool answer_challenges = false;              // for known sources only

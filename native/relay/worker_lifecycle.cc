@@ -33,6 +33,7 @@ Worker::Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tabl
       received_(*options.calls),
       transmit_({{sockets_.send_ipv4.fd(), sockets_.send_ipv6.fd(), options.gso},
                  options.clone,
+                 options.xdp,
                  options.ttl,
                  options.dscp},
                 *this, *options.calls),

@@ -41,6 +41,7 @@ struct Outbound {
     options.worker.ttl = kTtl;
     options.worker.dscp = kDscp;
     options.transmit = way;
+    if (way == TransmitMode::xdp) options.xdp_interfaces = {cable.name};
     options.cpus = std::move(cpus);
     std::string error;
     relay = Relay::open(options, error);

@@ -29,6 +29,7 @@ export function relayOptionsOf(relay: RelayConfig): RelayOptions {
       }),
     },
     transmit: relay.transmit === "auto" ? "automatic" : relay.transmit,
+    ...(relay.xdpInterfaces && { xdpInterfaces: relay.xdpInterfaces }),
     ...(Array.isArray(relay.cpus) && { cpus: relay.cpus }),
     ...(relay.senderThreads !== "auto" && { senderThreads: relay.senderThreads }),
     failedChecksPerSecond: relay.failedChecksPerSecond,

@@ -46,10 +46,10 @@ export function chooseSenderThreads(
     : { perWorker, reason: `relay.senderThreads: auto would need ${needed}, got ${got}` };
 }
 
-/** For the log. `inUse`: by the relay, which has none while it clones. */
+/** For the log. `inUse`: by the relay, which has none while it clones or uses AF_XDP. */
 export function senderThreadsText(inUse: number, { perWorker, reason }: SenderThreadsChoice) {
   if (inUse === 0) {
-    return `relay: no sender threads (${perWorker > 0 ? "clones are in use" : reason})`;
+    return `relay: no sender threads (${perWorker > 0 ? "clones or AF_XDP are in use" : reason})`;
   }
   return `relay: ${inUse} sender thread${inUse === 1 ? "" : "s"} per worker (${reason})`;
 }

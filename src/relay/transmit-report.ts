@@ -27,7 +27,13 @@ export class TransmitReport {
         { interface: transmit.interface },
         "relay: transmit=clone: shreds are cloned inside the kernel for destinations with a resolved next hop",
       );
-    } else if (configured !== "clone") {
+    } else if (transmit.mode === "xdp") {
+      this.#log.info(
+        { interface: transmit.interface },
+        "relay: transmit=xdp: shreds are sent by AF_XDP to destinations behind relay.xdpInterfaces; firewall " +
+          "rules for outgoing datagrams do not apply to them",
+      );
+    } else if (transmit.mode === "socket" && configured !== "clone") {
       const why = transmit.refusal ?? "relay.transmit is socket";
       this.#log.info(`relay: transmit=socket: shreds are sent by socket: ${why}`);
     }
@@ -40,14 +46,14 @@ export class TransmitReport {
     this.#checkRules(snapshot);
   }
 
-  /** Triggers that the kernel accepts but does not clone: a firewall, or a deleted interface. */
+  /** The kernel accepted triggers but did not clone (a firewall, a deleted interface), or refused frames. */
   #checkFallbacks({ workers }: RelaySnapshot): void {
     const now = workers.reduce((total, worker) => total + worker.clone_fallbacks, 0n);
     if (now > this.#fallbacks) {
       this.#log.warn(
         `relay: ${now - this.#fallbacks} datagrams were sent by socket since the last check because the ` +
-          "kernel did not clone them; if it ignores triggers, all shreds are sent by socket until a " +
-          "restart: see docs/transmit.md",
+          `kernel ${this.#relay.transmit.mode === "xdp" ? "refused frames" : "did not clone them; if it ignores triggers, all shreds are sent by socket until a restart"}` +
+          ": see docs/transmit.md",
       );
     }
     this.#fallbacks = now;

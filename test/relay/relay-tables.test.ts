@@ -31,6 +31,10 @@ describe("relayOptionsOf", () => {
     expect(relayOptionsOf(relay("transmit: socket")).transmit).toBe("socket");
     expect(relayOptionsOf(relay("transmit: clone")).transmit).toBe("clone");
     expect(relayOptionsOf(relay("transmit: auto")).transmit).toBe("automatic");
+    expect(relayOptionsOf(relay("transmit: xdp, xdpInterfaces: [eth1]"))).toMatchObject({
+      transmit: "xdp",
+      xdpInterfaces: ["eth1"],
+    });
     expect(relayOptionsOf(relay("")).send).not.toHaveProperty("source");
     expect(relayOptionsOf(relay(""))).not.toHaveProperty("cpus");
     expect(relayOptionsOf(relay("cpus: none"))).not.toHaveProperty("cpus");

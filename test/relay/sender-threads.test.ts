@@ -78,7 +78,7 @@ describe("senderThreadsText", () => {
       4,
       "relay: 1 sender thread per worker (relay.senderThreads: auto, 3 CPUs beside the workers)",
     ],
-    [0, 8, "relay: no sender threads (clones are in use)"],
+    [0, 8, "relay: no sender threads (clones or AF_XDP are in use)"],
     [
       0,
       2,

@@ -18,6 +18,7 @@ import { routeHeadersProblem } from "./route-headers.ts";
 import { checkShredstream } from "./rules-shredstream.ts";
 import { checkStreams } from "./rules-streams.ts";
 import { checkSubscribers } from "./rules-subscribers.ts";
+import { checkXdp } from "./rules-xdp.ts";
 import type { Config, RelayConfig } from "./schema.ts";
 import { thresholdsOf } from "./schema-delivery.ts";
 
@@ -398,6 +399,7 @@ export function checkConfig(
     [["delivery.regions"], () => checkDelivery(config, report)],
     [["relay.listen", "relay.workers"], () => checkListeners(relay, inRelay)],
     [["relay.cpus", "relay.workers"], () => checkWorkers(relay, inRelay)],
+    [["relay.transmit", "relay.xdpInterfaces"], () => checkXdp(relay, inRelay)],
     [["relay.tiers"], () => checkTiers(relay, inRelay)],
     [["relay.tiers", "shredstream"], () => checkSubscribers(config, report)],
     [

@@ -10,7 +10,7 @@ import { discovery } from "./schema-discovery.ts";
 import { integer, key, name, nameExpects, parsed, parseEndpointOrPortZero } from "./schema-keys.ts";
 import { shredstream } from "./schema-shredstream.ts";
 
-/** Limits of the data plane (native/relay/source_table.h, fanout_table.h, relay.h, sender_threads.h). */
+/** Limits of the data plane (native/relay/source_table.h, fanout_table.h, relay.h, sender_threads.h; xdp/xdp_plane.h). */
 const configLimits = {
   workers: 64,
   senderThreads: 15,
@@ -18,6 +18,7 @@ const configLimits = {
   sources: 256,
   destinations: 4096,
   listenAddresses: 16,
+  xdpInterfaces: 8,
   groups: 20, // per socket: net.ipv4.igmp_max_memberships
 } as const;
 
@@ -172,16 +173,6 @@ const send = z.strictObject({
   }),
 });
 
-const transmitWays = z.enum(["socket", "clone", "auto"]);
-const xdpRefused =
-  "expected socket, clone or auto, got xdp: AF_XDP was measured and removed, because clones in the " +
-  "kernel cost less and share the NIC with other programs; write clone";
-
-const transmit = z.preprocess((value, context) => {
-  if (value === "xdp") context.addIssue({ code: "custom", message: xdpRefused });
-  return value;
-}, transmitWays);
-
 export const relay = z.strictObject({
   listen: key(
     z
@@ -270,15 +261,30 @@ export const relay = z.strictObject({
     expects: "a mapping",
     meaning: "Options of the send sockets.",
   }),
-  transmit: key(transmit.default("auto"), {
-    expects: "socket, clone or auto",
+  transmit: key(z.enum(["socket", "clone", "auto", "xdp"]).default("auto"), {
+    expects: "socket, clone, auto or xdp",
     meaning:
       "Transmit mode. `socket`: the network stack sends to one destination after the " +
       "other. `clone`: the kernel clones one send for every destination whose next hop is " +
       "known. It requires CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and /dev/net/tun; without " +
       "them the relay warns once and uses sockets (docs/transmit.md). `auto`: clones where " +
-      "the machine allows it and clones lose nothing and bypass no rule, otherwise sockets.",
+      "the machine allows it and clones lose nothing and bypass no rule, otherwise sockets. `xdp`: whole " +
+      "frames by AF_XDP to destinations behind xdpInterfaces. It requires CAP_NET_RAW, takes transmit queues " +
+      "and bypasses firewall rules; the relay does not start without it.",
   }),
+  xdpInterfaces: key(
+    z
+      .array(z.string().regex(interfacePattern))
+      .min(1)
+      .max(configLimits.xdpInterfaces)
+      .exactOptional(),
+    {
+      expects: `a list of 1 to ${configLimits.xdpInterfaces} names of network interfaces`,
+      meaning:
+        "With `transmit: xdp`, and required there: network interfaces. Each worker takes one transmit queue of each.",
+      absent: "none",
+    },
+  ),
   cpus: key(
     z
       .union([z.literal("none"), z.array(integer(0, 1023)).min(1).max(configLimits.workers)])

@@ -14,6 +14,7 @@ import * as kernel from "./kernel-checks.ts";
 import { sysctl } from "./kernel-checks.ts";
 import * as nic from "./nic-checks.ts";
 import { isKernelSince } from "./reader.ts";
+import { afXdp } from "./xdp-checks.ts";
 
 // A 1.2 kB datagram takes 2,304 bytes of a receive buffer (truesize), and mainnet-beta sends about 5,000
 // shreds per second and source. A smaller buffer cannot hold a burst of half a second.
@@ -338,6 +339,7 @@ const checks: readonly ((input: Input) => Found)[] = [
   cardQueues,
   cloning,
   transmitQueue,
+  afXdp,
   cpus.siblings,
   cpus.workerCpus,
   cpus.idleStates,

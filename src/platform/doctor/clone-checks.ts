@@ -19,7 +19,7 @@ export function cloning({ facts, configured, probes }: Input): Found {
   );
   const setting = `relay.transmit: ${configured.transmit}`;
   const finding = `${setting}, but shreds would be sent by socket: ${probes.cloneRefusal}`;
-  if (configured.transmit === "socket") return ok(setting);
+  if (configured.transmit === "socket" || configured.transmit === "xdp") return ok(setting);
   if (probes.cloneRefusal !== null) {
     const remedy = remedyOf(facts);
     if (configured.transmit === "clone") return warn(finding, remedy);
@@ -60,7 +60,7 @@ export function transmitQueue({ facts, configured, probes }: Input): Found {
   const short = known.filter(
     ({ transmitQueueLength }) => (transmitQueueLength ?? 0) < transmitQueueLeast,
   );
-  const isUnused = configured.transmit === "socket" || probes.cloneRefusal !== null;
+  const isUnused = !["clone", "auto"].includes(configured.transmit) || probes.cloneRefusal !== null;
   if (isUnused || short.length === 0) return ok(finding);
   return warn(
     finding,

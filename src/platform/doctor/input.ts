@@ -2,7 +2,7 @@
 //
 // Read by system.ts, passed to checks.ts and its groups of checks.
 
-import type { KernelClock } from "../../relay/data-plane/native.ts";
+import type { KernelClock, XdpReport } from "../../relay/data-plane/native.ts";
 import type { SystemFacts } from "./facts.ts";
 
 /** The machine settings that the relay requires. */
@@ -20,7 +20,8 @@ export interface ConfiguredSettings {
   readonly sendBufferBytes: number;
   readonly listenAddresses: number;
   readonly usesIpv6: boolean;
-  readonly transmit: "socket" | "clone" | "auto";
+  readonly transmit: "socket" | "clone" | "auto" | "xdp";
+  readonly xdpInterfaces: readonly string[];
 }
 
 /** Results of probes on this machine. */
@@ -29,6 +30,8 @@ export interface Probes {
   readonly grantedReceiveBufferBytes: number | null;
   /** The reason why clone does not work, found by a probe; null: it works, or is not configured. */
   readonly cloneRefusal: string | null;
+  /** AF_XDP on the configured interfaces, or on all network cards. */
+  readonly xdp: XdpReport;
   /** The reason why a worker gets no priority over other threads; null: it gets it. */
   readonly priorityRefusal: string | null;
   /** The reason why the memory of one worker is not locked; null: it is, or is not configured. */

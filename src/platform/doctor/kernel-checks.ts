@@ -12,6 +12,8 @@ const lostShareMax = 1e-5;
 const swappinessMax = 10;
 const clockOffsetMaxSeconds = 0.001;
 const lockedMemoryLeast = 64 << 20;
+// Frames of one worker and interface in zero-copy mode (native/xdp/xdp_socket.cc); with copies 4 MiB.
+const xdpMemoryBytes = 12 << 20;
 /** From this version on, memory of programs counts against the control group. */
 const unchargedSince = [5, 11] as const;
 
@@ -80,6 +82,7 @@ export function lockedMemory({ facts, configured }: Input): Found {
     "locked-memory",
     "Linux before 5.11 counts the clone program and its memory against this limit.",
   );
+  if (configured.transmit === "xdp") return lockedFrames(facts, configured);
   const isCharged = isKernelSince(facts.kernel, unchargedSince) === false;
   const { lockedMemoryMax: limit } = facts.kernelPart;
   if (
@@ -94,6 +97,19 @@ export function lockedMemory({ facts, configured }: Input): Found {
         : "it does not apply to this kernel",
     );
   return warn(`limit ${limit} bytes`, "in the systemd unit: LimitMEMLOCK=infinity");
+}
+
+/** The frames of AF_XDP always count. */
+function lockedFrames(facts: Input["facts"], configured: Input["configured"]): Found {
+  const { ok, warn } = about("locked-memory", "The frames of AF_XDP count against this limit.");
+  const { lockedMemoryMax: limit } = facts.kernelPart;
+  const needed = configured.workers * configured.xdpInterfaces.length * xdpMemoryBytes;
+  if (limit === null || limit >= needed)
+    return ok(`limit ${limit ?? "none"}, needed ${needed} bytes`);
+  return warn(
+    `limit ${limit} bytes, needed ${needed} bytes`,
+    "in the systemd unit: LimitMEMLOCK=infinity",
+  );
 }
 
 /** The offset of the clock from the time of other machines. */

@@ -33,6 +33,7 @@ export const measures: Readonly<Record<string, string>> = {
   "receive-queues": "ethtool -S NIC: the packet counters of all queues increase",
   transmit: 'transmit=clone in the line "ready", cloned in the log\'s statistics',
   "transmit-queue": "no failures buffer_full of destinations; tc -s qdisc show dev NIC: dropped",
+  "af-xdp": 'transmit=xdp in the line "ready", cloned in the log\'s statistics',
   "cpu-siblings": latency,
   "cpu-idle": latency,
   "cpu-ticks": "perf stat -e irq_vectors:local_timer_entry -C CPU -- sleep 10",

@@ -7,7 +7,7 @@ import { renameSync, writeFileSync } from "node:fs";
 import { formatAddress, parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
 import { messageOf } from "../../core/errors.ts";
-import { describeNative, kernelClock } from "../../relay/data-plane/native.ts";
+import { describeNative, kernelClock, readXdpSupport } from "../../relay/data-plane/native.ts";
 import { Relay } from "../../relay/data-plane/relay.ts";
 import { openUdpSocket } from "../../relay/data-plane/udp-socket.ts";
 import { coverageText, loadLeaderSchedule } from "../../relay/leaders/schedule.ts";
@@ -47,11 +47,12 @@ export function loadTun(): string | null {
   return done.error?.message ?? (done.stderr.trim() || `exit code ${done.status}`);
 }
 
-/** Probes the addon, the receive buffer of a socket, and clone if configured. */
-export function probe(configured: ConfiguredSettings): Probes {
+/** Probes the addon, the receive buffer of a socket, AF_XDP, and clone if configured. */
+export function probe(configured: ConfiguredSettings, cards: readonly string[]): Probes {
   const nothing = {
     grantedReceiveBufferBytes: null,
     cloneRefusal: null,
+    xdp: { refusal: null, interfaces: [] },
     priorityRefusal: null,
     memoryLockRefusal: null,
     ed25519: "none",
@@ -62,10 +63,12 @@ export function probe(configured: ConfiguredSettings): Probes {
   try {
     const { ed25519, sha256Accelerated } = describeNative();
     const tried = tryRelay(configured);
+    const { xdpInterfaces } = configured;
     return {
       ...nothing,
       ...tried,
       addonError: null,
+      xdp: readXdpSupport(xdpInterfaces.length > 0 ? xdpInterfaces : cards),
       ed25519,
       sha256Accelerated,
       kernelClock: kernelClock(),
@@ -90,7 +93,8 @@ function tryRelay({
     authentication: "off",
     shredVersion: 0,
     receive: { bufferBytes: receiveBufferBytes },
-    transmit: transmit === "auto" ? "automatic" : transmit,
+    // A relay with AF_XDP would take queues of the card, possibly from a running service.
+    transmit: transmit === "auto" ? "automatic" : transmit === "xdp" ? "socket" : transmit,
     lockMemory,
     prefault: false,
   });

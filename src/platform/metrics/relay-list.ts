@@ -327,7 +327,7 @@ const workers: readonly RelayMetric[] = [
   ),
   ofWorkers(
     "shredway_relay_worker_clone_triggers_total",
-    "Sends of the worker that the kernel cloned to many destinations.",
+    "Sends of the worker that the kernel cloned to many destinations, or its calls of AF_XDP.",
     (worker) => worker.clone_triggers,
   ),
   ofWorkers(
@@ -337,12 +337,12 @@ const workers: readonly RelayMetric[] = [
   ),
   ofWorkers(
     "shredway_relay_worker_clone_fallbacks_total",
-    "Datagrams of the worker that were sent by socket because the kernel did not clone them.",
+    "Datagrams of the worker that were sent by socket because the kernel did not clone them, or because their AF_XDP interface was down.",
     (worker) => worker.clone_fallbacks,
   ),
   ofWorkers(
     "shredway_relay_worker_cloned_destinations",
-    "Destinations that the worker currently serves by clone.",
+    "Destinations that the worker currently serves by clone or AF_XDP.",
     (worker) => worker.cloned_destinations,
   ),
 ];

@@ -87,6 +87,7 @@ export interface NativeRelayOptions {
   receiveFilter?: boolean;
   gso?: boolean;
   transmit?: TransmitMode;
+  xdpInterfaces?: string[];
   ttl?: number;
   dscp?: number;
   prefault?: boolean;
@@ -168,7 +169,7 @@ export interface NativeRelay {
    * Active mode, interface of the clones, and the reason if the requested mode is not active; "": none.
    */
   transmit(): {
-    readonly mode: "socket" | "clone";
+    readonly mode: "socket" | "clone" | "xdp";
     readonly interface: string;
     readonly refusal: string;
   };
@@ -298,7 +299,23 @@ export interface NativeFastPath {
 }
 
 /** Requested modes; "automatic": clones where they are possible, lose nothing and bypass no rule. */
-export type TransmitMode = "socket" | "clone" | "automatic";
+export type TransmitMode = "socket" | "clone" | "automatic" | "xdp";
+
+/** How an interface sends by AF_XDP; "unknown": a kernel before 6.3 does not say. */
+export type XdpSupport = "zero_copy" | "copy" | "unknown" | "absent";
+
+interface NativeXdpSupport {
+  /** Empty: none. */
+  readonly refusal: string;
+  /** For each interface. */
+  readonly support: readonly XdpSupport[];
+}
+
+export interface XdpReport {
+  /** The reason why this process cannot open AF_XDP sockets; null: it can. */
+  readonly refusal: string | null;
+  readonly interfaces: readonly { readonly name: string; readonly support: XdpSupport }[];
+}
 
 /** The descriptor belongs to the caller. */
 export type OpenedDescriptor =
@@ -314,6 +331,7 @@ interface NativeAddon {
   restartWithoutRings(descriptors: number): string;
   /** The reason why the text did not reach the socket; empty on success. */
   notifyServiceManager(address: string, text: string): string;
+  readXdpSupport(interfaces: string[]): NativeXdpSupport;
   kernelClock(): KernelClock | null;
   readInterface(name: string): NativeInterface;
   /** `address`: 18 bytes. `receives`: false drops what arrives. */
@@ -440,6 +458,15 @@ export function notifyServiceManager(address: string, text: string): string {
 /** null: unknown, or not available to this process. */
 export function kernelClock(): KernelClock | null {
   return native().kernelClock();
+}
+
+/** Whether this user can open AF_XDP sockets, and how each interface sends by them. */
+export function readXdpSupport(interfaces: readonly string[]): XdpReport {
+  const { refusal, support } = native().readXdpSupport([...interfaces]);
+  return {
+    refusal: refusal === "" ? null : refusal,
+    interfaces: interfaces.map((name, index) => ({ name, support: support[index] ?? "unknown" })),
+  };
 }
 
 /** The addon's description of itself: names, limits, libraries in use. */

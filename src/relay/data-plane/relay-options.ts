@@ -34,9 +34,12 @@ export interface RelayOptions {
   /**
    * "clone": copies inside the kernel, for destinations with a resolved next hop. It needs privileges;
    * without them every shred is sent by socket (see `Relay.transmit`). "automatic": the same, but by
-   * socket also where clones could be lost or would bypass a rule. Default "socket".
+   * socket also where clones could be lost or would bypass a rule. "xdp": by AF_XDP to destinations behind
+   * `xdpInterfaces`; without privileges the relay does not open. Default "socket".
    */
   readonly transmit?: TransmitMode;
+  /** 1 to 8 names, only with "xdp". Each worker takes a transmit queue of each. */
+  readonly xdpInterfaces?: readonly string[];
   /** Worker i runs on cpus[i]. */
   readonly cpus?: readonly number[];
   /** Threads that help each worker to send by socket, 0 to 15 (default 0); see `Relay.senderThreads`. */
@@ -87,6 +90,7 @@ export function nativeOptions(options: RelayOptions): NativeRelayOptions {
     ...(send.ttl !== undefined && { ttl: send.ttl }),
     ...(send.dscp !== undefined && { dscp: send.dscp }),
     ...(options.transmit && { transmit: options.transmit }),
+    ...(options.xdpInterfaces && { xdpInterfaces: [...options.xdpInterfaces] }),
     ...(send.source !== undefined && { sendFrom: encodeEndpoint(send.source, allowPortZero) }),
     ...(options.failedChecksPerSecond !== undefined && {
       failedChecksPerSecond: options.failedChecksPerSecond,

@@ -153,7 +153,9 @@ async function examine(file: string | undefined): Promise<Finding[]> {
 
 function machineFindings(config: Config): Finding[] {
   const wishes = configuredSettingsOf(config.relay);
-  return checkMachine(readFacts(systemReader), wishes, probe(wishes));
+  const facts = readFacts(systemReader);
+  const cards = facts.nics.map(({ name }) => name);
+  return checkMachine(facts, wishes, probe(wishes, cards));
 }
 
 /** Defaults for every optional key. */

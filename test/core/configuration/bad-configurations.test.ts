@@ -200,14 +200,9 @@ describe("bad configurations", () => {
       /relay.workers: invalid value 1.5; expected an integer 1 to 64/,
     ],
     [
-      "a transmit mode that was removed",
-      "transmit: xdp",
-      /:4: relay.transmit: expected socket, clone or auto, got xdp: AF_XDP was measured .* write clone$/,
-    ],
-    [
       "an unknown transmit mode",
       "transmit: pigeon",
-      /relay.transmit: invalid value "pigeon"; expected socket, clone or auto/,
+      /relay.transmit: invalid value "pigeon"; expected socket, clone, auto or xdp/,
     ],
     [
       "a hop limit of 0",

@@ -61,10 +61,12 @@ const healthyWishes: ConfiguredSettings = {
   listenAddresses: 1,
   usesIpv6: false,
   transmit: "socket",
+  xdpInterfaces: [],
 };
 const healthyProbes: Probes = {
   grantedReceiveBufferBytes: 67_108_864,
   cloneRefusal: null,
+  xdp: { refusal: null, interfaces: [] },
   priorityRefusal: null,
   memoryLockRefusal: null,
   addonError: null,
@@ -356,6 +358,7 @@ describe("checkConfiguration", () => {
       listenAddresses: 1,
       usesIpv6: true,
       transmit: "auto",
+      xdpInterfaces: [],
     });
   });
 });

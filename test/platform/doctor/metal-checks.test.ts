@@ -24,10 +24,12 @@ const configured: ConfiguredSettings = {
   listenAddresses: 1,
   usesIpv6: false,
   transmit: "socket",
+  xdpInterfaces: [],
 };
 const probes: Probes = {
   grantedReceiveBufferBytes: 67_108_864,
   cloneRefusal: null,
+  xdp: { refusal: null, interfaces: [] },
   priorityRefusal: null,
   memoryLockRefusal: null,
   addonError: null,
@@ -260,6 +262,24 @@ describe("bare-metal checks", () => {
     [
       "locked-memory",
       { kernel: { lockedMemoryMax: 65_536 }, configured: { transmit: "clone" } },
+      "ok",
+      null,
+    ],
+    [
+      "locked-memory",
+      {
+        kernel: { lockedMemoryMax: 8 << 20 },
+        configured: { transmit: "xdp", workers: 2, xdpInterfaces: ["eth0"] },
+      },
+      "warn",
+      "LimitMEMLOCK=infinity",
+    ],
+    [
+      "locked-memory",
+      {
+        kernel: { lockedMemoryMax: 24 << 20 },
+        configured: { transmit: "xdp", workers: 2, xdpInterfaces: ["eth0"] },
+      },
       "ok",
       null,
     ],
