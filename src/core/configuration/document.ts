@@ -49,8 +49,7 @@ const head = `# Configuration
 
 For operators who write \`shredway.yaml\`. After reading this page you can write a configuration, keep secrets outside of it, and look up each key.
 
-Start the service with \`shredway start --config shredway.yaml\`. The file is YAML 1.2. Add \`--print-config\` to print
-the effective configuration, with secrets masked.
+Start the service with \`shredway start --config shredway.yaml\` (YAML 1.2). \`--print-config\` prints the effective configuration, secrets masked.
 
 - Unknown keys are errors. All errors of a file are reported together, each with its line.
 - The file and the leader schedule must be regular files, not pipes. Paths in the file are relative to the file.

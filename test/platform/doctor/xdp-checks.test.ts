@@ -15,7 +15,9 @@ function check(
   const interfaces = support.map((each, index) => ({ name: `eth${index}`, support: each }));
   return afXdp({
     facts,
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the check reads nothing else
     configured: { transmit } as ConfiguredSettings,
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the same
     probes: { xdp: { refusal, interfaces } } as unknown as Probes,
   });
 }
