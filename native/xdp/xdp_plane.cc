@@ -52,7 +52,7 @@ std::string XdpPlane::Interface::open(const XdpPlaneOptions& options) {
 // The kernel gives the queues of a socket back some milliseconds after its end.
 std::string XdpPlane::Interface::open_sockets(const XdpPlaneOptions& options, uint32_t index,
                                               bool zero_copy) {
-  constexpr int kTriesMax = 50;
+  constexpr int kTriesMax = 250;
   constexpr timespec kPause = {0, 20'000'000};
   std::string error;
   for (int tries = 0; tries < kTriesMax; tries++) {
