@@ -51,6 +51,8 @@ interface Destination {
   addedNs: number | null;
   isAcknowledged: boolean;
   isRemoving: boolean;
+  /** Its removal failed with the disk, and a crash may bring the commit back. */
+  mayBeRemoved: boolean;
   /** null: no challenge was answered. */
   answeredMs: number | null;
 }
@@ -140,6 +142,7 @@ export class Customers {
       addedNs: null,
       isAcknowledged: false,
       isRemoving: false,
+      mayBeRemoved: false,
       answeredMs: null,
     };
     customer.destinations.set(address, destination);
@@ -174,6 +177,7 @@ export class Customers {
       this.#note(`${customer.name} removed ${destination.address}`);
     } catch (error) {
       destination.isRemoving = false;
+      destination.mayBeRemoved = this.#disk.hasFailedLately;
       this.#note(`${customer.name} could not remove ${destination.address}: ${String(error)}`);
     }
   }
@@ -221,13 +225,15 @@ export class Customers {
       );
       for (const [address, destination] of customer.destinations) {
         if (!listed.has(address)) {
-          if (destination.isAcknowledged && !destination.isRemoving)
+          const { isAcknowledged, isRemoving, mayBeRemoved } = destination;
+          if (isAcknowledged && !isRemoving && !mayBeRemoved)
             throw new Violation("nothing acknowledged is lost", `destination ${address}`);
           customer.destinations.delete(address);
           continue;
         }
         destination.isAcknowledged = true;
         destination.isRemoving = false;
+        destination.mayBeRemoved = false;
         destination.challenges = 0;
         destination.addedNs = null;
       }
