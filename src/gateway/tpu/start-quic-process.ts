@@ -52,9 +52,6 @@ export function startQuicProcess(
     : ["--import", pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href];
   const words = [
     `--max-old-space-size=${heapMegabytes}`,
-    "--max-semi-space-size=8",
-    "--no-parallel-scavenge",
-    "--v8-pool-size=1",
     ...loader,
     fileURLToPath(new URL(name, import.meta.url)),
     `${channelDescriptor + 1 + descriptors.length}`,
