@@ -5,6 +5,7 @@
 // only here: the project measured and rejected it.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 
@@ -13,6 +14,36 @@
 #include "transmit_network.h"
 
 namespace shredway::bench {
+
+// Sends by a batch with lists: the relay's CloneBatch or XdpBatch.
+class ListLoop : public SendLoop, protected ListObserver {
+ public:
+  void send(const PacketList& packets, size_t begin, size_t end) override {
+    const auto count = static_cast<uint32_t>(end - begin);
+    for (size_t i = 0; i < count; i++)
+      payloads_[i] = {const_cast<uint8_t*>(packets.packet(begin + i)),
+                      packets.packet_bytes(begin + i)};
+    const PayloadGroup group{payloads_.data(), count,
+                             static_cast<uint16_t>(packets.packet_bytes(begin))};
+    batch().add(0, group, rotation_++, false);
+    batch().flush();
+  }
+
+  uint64_t sent_count() override {
+    batch().settle();
+    return sent_count_;
+  }
+
+ private:
+  virtual ListBatch& batch() = 0;
+  void cloned(uint32_t, uint64_t datagrams, uint64_t) override { sent_count_ += datagrams; }
+  void clone_failed(uint32_t, uint64_t, SendFailure) override {}
+  void not_cloned(uint32_t, uint32_t, uint32_t, const PayloadGroup&, int) override {}
+
+  uint32_t rotation_ = 0;
+  uint64_t sent_count_ = 0;
+  std::array<iovec, kReceiveBatchMax> payloads_{};
+};
 
 // Each returns nullptr and fills `error` if the system refuses; the arguments must outlive the
 // loop.

@@ -1,12 +1,10 @@
-#include <array>
-
 #include "transmit_loops.h"
 #include "xdp/xdp.h"
 
 namespace shredway::bench {
 namespace {
 
-class XdpLoop final : public SendLoop, private ListObserver {
+class XdpLoop final : public ListLoop {
  public:
   XdpLoop(std::unique_ptr<XdpPlane> plane, UdpSocket source, const TransmitPath& path)
       : plane_(std::move(plane)),
@@ -16,22 +14,6 @@ class XdpLoop final : public SendLoop, private ListObserver {
     batch_.use_lists(lists_);
   }
 
-  void send(const PacketList& packets, size_t begin, size_t end) override {
-    const auto count = static_cast<uint32_t>(end - begin);
-    for (size_t i = 0; i < count; i++)
-      payloads_[i] = {const_cast<uint8_t*>(packets.packet(begin + i)),
-                      packets.packet_bytes(begin + i)};
-    const PayloadGroup group{payloads_.data(), count,
-                             static_cast<uint16_t>(packets.packet_bytes(begin))};
-    batch_.add(0, group, rotation_++, false);
-    batch_.flush();
-  }
-
-  uint64_t sent_count() override {
-    batch_.settle();
-    return sent_count_;
-  }
-
  private:
   static CloneLists lists_of(const TransmitPath& path, uint16_t source_port) {
     std::vector<CloneTarget> targets;
@@ -39,17 +21,12 @@ class XdpLoop final : public SendLoop, private ListObserver {
       targets.push_back({static_cast<uint32_t>(targets.size()), destination, path.hop});
     return CloneLists({&targets, 1}, {.source_port_ipv4 = source_port}, {true, true});
   }
-  void cloned(uint32_t, uint64_t datagrams, uint64_t) override { sent_count_ += datagrams; }
-  void clone_failed(uint32_t, uint64_t, SendFailure) override {}
-  void not_cloned(uint32_t, uint32_t, uint32_t, const PayloadGroup&, int) override {}
+  ListBatch& batch() override { return batch_; }
 
   std::unique_ptr<XdpPlane> plane_;
   UdpSocket source_;  // the datagrams have its port
   CloneLists lists_;
   XdpBatch batch_;
-  uint32_t rotation_ = 0;
-  uint64_t sent_count_ = 0;
-  std::array<iovec, kReceiveBatchMax> payloads_{};
 };
 
 }  // namespace

@@ -2,8 +2,8 @@
 //
 // The worker sets the target lists (target_lists.h) and adds the payloads for each kind of target.
 // Targets of the clone lists are cloned to, or get whole frames by AF_XDP. All others, and those
-// that the kernel did not serve in this way, are sent to by socket, with the sender threads if
-// these exist and there is enough to send. Each target of a list gets each payload once, in one
+// for which the kernel refused that, get datagrams of a socket, with the sender threads if these
+// exist and there is enough to send. Each target of a list gets each payload once, in one
 // way. Belongs to one worker's thread; no allocation after construction and start_senders().
 #pragma once
 

@@ -120,38 +120,7 @@ TEST(transmit_clones_ipv4_while_the_kernel_refuses_ipv6_and_retries) {
 TEST(transmit_follows_changes_of_neighbour_route_and_link) {
   in_clone_lab([&](Lab& lab) {
     Outbound out(lab, TransmitMode::clone);
-    const auto entries = out.destinations(20);
-    out.publish(&Relay::publish_fanout, fanout_table(entries));
-    CHECK(out.wait_cloned(40));
-    deliver_and_count(out, entries, kSlot);
-    lab.ip_theirs("link set cable address 02:00:00:00:02:02\n");
-    for (const char* address : {"10.1.0.2", "fd00:1::2"})
-      out.ip_until_published(std::string("neigh replace ") + address +
-                             " lladdr 02:00:00:00:02:02 dev cable nud permanent\n");
-    CHECK(out.wait_cloned(40));
-    deliver_and_count(out, entries, kSlot + 1, 128);
-    CloneCable other(lab, "other", 2);
-    lab.ip(
-        "neigh replace 10.2.0.2 lladdr 02:00:00:00:01:02 dev other nud permanent\n"
-        "neigh replace fd00:2::2 lladdr 02:00:00:00:01:02 dev other nud permanent\n");
-    out.ip_until_published("route replace 10.77.0.0/16 via 10.2.0.2\n");
-    out.ip_until_published("route replace fd77::/64 via fd00:2::2\n");
-    CHECK(out.wait_cloned(40));
-    lab.ip("link set cable down\n");  // no test may need it now
-    deliver_and_count(out, entries, kSlot + 2, 256);
-    lab.ip(
-        "link set cable up\naddr replace fd00:1::1/64 dev cable nodad\n"
-        "route replace 10.77.0.0/16 via 10.1.0.2\nroute replace fd77::/64 via fd00:1::2\n");
-    out.know_neighbours("02:00:00:00:02:02");
-    CHECK(out.wait_cloned(40));
-    lab.ip("link set cable down\n");
-    CHECK(out.wait_cloned(0));
-    lab.ip(
-        "link set cable up\naddr replace fd00:1::1/64 dev cable nodad\n"
-        "route replace 10.77.0.0/16 via 10.1.0.2\nroute replace fd77::/64 via fd00:1::2\n");
-    out.know_neighbours("02:00:00:00:02:02");
-    CHECK(out.wait_cloned(40));
-    deliver_and_count(out, entries, kSlot + 3, 384);
+    change_neighbours_and_routes(out, 40);
   });
 }
 

@@ -43,31 +43,7 @@ TEST(transmit_xdp_sends_to_a_single_destination_and_other_interfaces_by_socket) 
 TEST(transmit_xdp_follows_changes_of_neighbour_route_and_link) {
   in_clone_lab([&](Lab& lab) {
     Outbound out(lab, TransmitMode::xdp);
-    const auto entries = out.destinations(20);
-    out.publish(&Relay::publish_fanout, fanout_table(entries));
-    CHECK(out.wait_cloned(40));
-    deliver_and_count(out, entries, kSlot);
-    lab.ip_theirs("link set cable address 02:00:00:00:02:02\n");
-    for (const char* address : {"10.1.0.2", "fd00:1::2"})
-      out.ip_until_published(std::string("neigh replace ") + address +
-                             " lladdr 02:00:00:00:02:02 dev cable nud permanent\n");
-    CHECK(out.wait_cloned(40));
-    deliver_and_count(out, entries, kSlot + 1, 128);
-    CloneCable other(lab, "other", 2);
-    lab.ip(
-        "neigh replace 10.2.0.2 lladdr 02:00:00:00:01:02 dev other nud permanent\n"
-        "neigh replace fd00:2::2 lladdr 02:00:00:00:01:02 dev other nud permanent\n");
-    out.ip_until_published("route replace 10.77.0.0/16 via 10.2.0.2\n");
-    out.ip_until_published("route replace fd77::/64 via fd00:2::2\n");
-    CHECK(out.wait_cloned(0));  // no AF_XDP there
-    lab.ip("link set cable down\n");
-    deliver_and_count(out, entries, kSlot + 2, 256);
-    lab.ip(
-        "link set cable up\naddr replace fd00:1::1/64 dev cable nodad\n"
-        "route replace 10.77.0.0/16 via 10.1.0.2\nroute replace fd77::/64 via fd00:1::2\n");
-    out.know_neighbours("02:00:00:00:02:02");
-    CHECK(out.wait_cloned(40));
-    deliver_and_count(out, entries, kSlot + 3, 384);
+    change_neighbours_and_routes(out, 0);  // no AF_XDP on the other cable
   });
 }
 
@@ -75,42 +51,12 @@ TEST(transmit_xdp_follows_changes_of_neighbour_route_and_link) {
 TEST(transmit_xdp_switched_under_load_keeps_the_order_of_every_destination) {
   in_clone_lab([&](Lab& lab) {
     Outbound out(lab, TransmitMode::xdp, 1, {0});  // a veth queues for the CPU that sends
-    const auto entries = out.destinations(20);
-    out.publish(&Relay::publish_fanout, fanout_table(entries));
-    CHECK(out.wait_cloned(40));
-    std::atomic<bool> done{false};
-    std::atomic<uint32_t> switches{0};
-    std::thread router([&] {
-      while (!done) {
-        lab.ip("route replace 10.77.0.0/16 via 10.1.0.2 mtu 600\n");
-        CHECK(out.wait_cloned(20));
-        lab.ip("route replace 10.77.0.0/16 via 10.1.0.2\n");
-        CHECK(out.wait_cloned(40));
-        switches++;
-      }
+    check_order_while_switching(out, [&] {
+      lab.ip("route replace 10.77.0.0/16 via 10.1.0.2 mtu 600\n");
+      CHECK(out.wait_cloned(20));
+      lab.ip("route replace 10.77.0.0/16 via 10.1.0.2\n");
+      CHECK(out.wait_cloned(40));
     });
-    std::vector<Bytes> packets;
-    for (uint64_t slot = kSlot; slot < kSlot + 400 && switches < 4; slot++) {
-      auto more = make_slot({.slot = slot, .fec_sets = 1}).packets;
-      std::erase_if(more, [](const Bytes& packet) { return packet.size() != kDataShredBytes; });
-      out.send(more);
-      packets.insert(packets.end(), more.begin(), more.end());
-      CHECK(Outbound::wait([&] { return out.counter(WorkerCounter::received) == packets.size(); }));
-    }
-    done = true;
-    router.join();
-    CHECK(switches >= 4);
-    for (CloneReceiver* receiver : {&out.ipv4, &out.ipv6}) {
-      std::map<std::string, std::vector<Bytes>> by_destination;
-      for (CloneArrival& arrival : receiver->read(packets.size() * 20))
-        by_destination[to_string(arrival.to)].push_back(std::move(arrival.bytes));
-      CHECK_EQ(by_destination.size(), size_t{20});
-      for (const auto& [destination, arrived] : by_destination) CHECK(arrived == packets);
-    }
-    for (const DestinationEntry& entry : entries) {
-      CHECK(Outbound::wait([&] { return out.sent(entry.id) == packets.size(); }));
-      CHECK_EQ(out.failed(entry.id), 0u);
-    }
   });
 }
 
@@ -124,10 +70,7 @@ TEST(transmit_xdp_recovers_after_its_interface_was_down) {
     CHECK(out.wait_cloned(0));
     out.send(make_slot({.slot = kSlot, .fec_sets = 1}).packets);  // fails: there is no route
     CHECK(Outbound::wait([&] { return out.failed(entries[0].id) == 64; }));
-    lab.ip(
-        "link set cable up\naddr replace fd00:1::1/64 dev cable nodad\n"
-        "route replace 10.77.0.0/16 via 10.1.0.2\nroute replace fd77::/64 via fd00:1::2\n");
-    out.know_neighbours("02:00:00:00:01:01");
+    out.restore_cable("02:00:00:00:01:01");
     CHECK(out.wait_cloned(40));
     const auto packets = make_slot({.slot = kSlot + 1, .fec_sets = 2}).packets;
     out.send(packets);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -53,6 +54,13 @@ struct Outbound {
     for (const char* address : {"10.1.0.2", "fd00:1::2"})
       lab.ip(std::string("neigh replace ") + address + " lladdr " + mac +
              " dev cable nud permanent\n");
+  }
+  // After the cable was down: its address, routes and neighbours.
+  void restore_cable(const std::string& mac) const {
+    lab.ip(
+        "link set cable up\naddr replace fd00:1::1/64 dev cable nodad\n"
+        "route replace 10.77.0.0/16 via 10.1.0.2\nroute replace fd77::/64 via fd00:1::2\n");
+    know_neighbours(mac);
   }
   void publish(std::string (Relay::*part)(const uint8_t*, size_t), const Bytes& bytes) const {
     CHECK_EQ((relay.get()->*part)(bytes.data(), bytes.size()), std::string());
@@ -165,6 +173,72 @@ inline void deliver_and_count(Outbound& out, const std::vector<DestinationEntry>
   out.ports = ports;
   for (const DestinationEntry& entry : entries) {
     CHECK(Outbound::wait([&] { return out.sent(entry.id) == before + packets.size(); }));
+    CHECK_EQ(out.failed(entry.id), 0u);
+  }
+}
+
+// Changes the neighbours, then the routes to those behind `other`, where `cloned_behind_other`
+// destinations are served by clone or AF_XDP, and takes the first cable down.
+inline void change_neighbours_and_routes(Outbound& out, uint64_t cloned_behind_other) {
+  const auto entries = out.destinations(20);
+  out.publish(&Relay::publish_fanout, fanout_table(entries));
+  CHECK(out.wait_cloned(40));
+  deliver_and_count(out, entries, kSlot);
+  out.lab.ip_theirs("link set cable address 02:00:00:00:02:02\n");
+  for (const char* address : {"10.1.0.2", "fd00:1::2"})
+    out.ip_until_published(std::string("neigh replace ") + address +
+                           " lladdr 02:00:00:00:02:02 dev cable nud permanent\n");
+  CHECK(out.wait_cloned(40));
+  deliver_and_count(out, entries, kSlot + 1, 128);
+  CloneCable other(out.lab, "other", 2);
+  out.lab.ip(
+      "neigh replace 10.2.0.2 lladdr 02:00:00:00:01:02 dev other nud permanent\n"
+      "neigh replace fd00:2::2 lladdr 02:00:00:00:01:02 dev other nud permanent\n");
+  out.ip_until_published("route replace 10.77.0.0/16 via 10.2.0.2\n");
+  out.ip_until_published("route replace fd77::/64 via fd00:2::2\n");
+  CHECK(out.wait_cloned(cloned_behind_other));
+  out.lab.ip("link set cable down\n");  // no test may need it now
+  deliver_and_count(out, entries, kSlot + 2, 256);
+  out.restore_cable("02:00:00:00:02:02");
+  CHECK(out.wait_cloned(40));
+  out.lab.ip("link set cable down\n");
+  CHECK(out.wait_cloned(0));
+  out.restore_cable("02:00:00:00:02:02");
+  CHECK(out.wait_cloned(40));
+  deliver_and_count(out, entries, kSlot + 3, 384);
+}
+
+// Sends while `switch_twice` changes the way and back, four times or more. Each destination gets
+// every datagram once, in order.
+inline void check_order_while_switching(Outbound& out, const std::function<void()>& switch_twice) {
+  const auto entries = out.destinations(20);
+  out.publish(&Relay::publish_fanout, fanout_table(entries));
+  CHECK(out.wait_cloned(40));
+  std::atomic<bool> done{false};
+  std::atomic<uint32_t> switches{0};
+  std::thread switcher([&] {
+    for (; !done; switches++) switch_twice();
+  });
+  std::vector<Bytes> packets;
+  for (uint64_t slot = kSlot; slot < kSlot + 400 && switches < 4; slot++) {
+    auto more = make_slot({.slot = slot, .fec_sets = 1}).packets;
+    std::erase_if(more, [](const Bytes& packet) { return packet.size() != kDataShredBytes; });
+    out.send(more);
+    packets.insert(packets.end(), more.begin(), more.end());
+    CHECK(Outbound::wait([&] { return out.counter(WorkerCounter::received) == packets.size(); }));
+  }
+  done = true;
+  switcher.join();
+  CHECK(switches >= 4);
+  for (CloneReceiver* receiver : {&out.ipv4, &out.ipv6}) {
+    std::map<std::string, std::vector<Bytes>> by_destination;
+    for (CloneArrival& arrival : receiver->read(packets.size() * 20))
+      by_destination[to_string(arrival.to)].push_back(std::move(arrival.bytes));
+    CHECK_EQ(by_destination.size(), size_t{20});
+    for (const auto& [destination, arrived] : by_destination) CHECK(arrived == packets);
+  }
+  for (const DestinationEntry& entry : entries) {
+    CHECK(Outbound::wait([&] { return out.sent(entry.id) == packets.size(); }));
     CHECK_EQ(out.failed(entry.id), 0u);
   }
 }

@@ -37,8 +37,8 @@ class XdpBatch final : public ListBatch {
   const CloneLists* lists_ = nullptr;
   std::vector<std::unique_ptr<XdpSender>> senders_;
   std::array<uint16_t, kReceiveBatchMax> payload_sums_{};  // of the group that is being added
-  // Next IPv4 identification: different for all datagrams to one address, so that fragments of two
-  // of them are not mixed up. The kernel's own numbers begin elsewhere.
+  // Next IPv4 identification: different for all datagrams to one address, so that no receiver
+  // combines fragments of two. The kernel numbers its datagrams from another value.
   uint16_t identification_;
 };
 

@@ -4,7 +4,7 @@
 // transmit queue of each interface for itself. Where the driver reads frames itself (zero-copy),
 // the interface also gets a program that passes every packet; elsewhere the kernel copies each
 // frame. Frames bypass the firewall's output rules and the queue discipline of their interface. All
-// of it ends with this process, also on kill -9.
+// of it ends with this process, even after kill -9.
 #pragma once
 
 #include <cstdint>

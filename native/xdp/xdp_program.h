@@ -1,7 +1,7 @@
 // XDP program: one that passes every packet to the network stack.
 //
 // Drivers send by AF_XDP without a copy only while an interface has a program. The kernel removes
-// it with its descriptor, also on kill -9.
+// it with its descriptor, even after kill -9.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // XDP socket: an AF_XDP socket that sends frames by one queue of an interface.
 //
 // The XDP plane opens it with CAP_NET_RAW; sending needs no privilege. It owns its frames, the ring
-// of frames to send and the ring of completed ones, and only moves them: XdpSender decides what to
-// send. The kernel ends everything with the descriptor. One thread.
+// of frames to send and the ring of completed ones. XdpSender decides what to send. The kernel ends
+// everything with the descriptor. One thread.
 #pragma once
 
 #include <cstdint>

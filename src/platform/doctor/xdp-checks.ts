@@ -6,6 +6,11 @@ import type { XdpSupport } from "../../relay/data-plane/native.ts";
 import { about, type Found } from "./finding.ts";
 import type { Input } from "./input.ts";
 
+interface XdpInput {
+  readonly configured: Pick<Input["configured"], "transmit">;
+  readonly probes: Pick<Input["probes"], "xdp">;
+}
+
 const supportText: Readonly<Record<XdpSupport, string>> = {
   zero_copy: "zero-copy",
   copy: "with copies only",
@@ -13,7 +18,7 @@ const supportText: Readonly<Record<XdpSupport, string>> = {
   absent: "no such interface",
 };
 
-export function afXdp({ configured, probes }: Input): Found {
+export function afXdp({ configured, probes }: XdpInput): Found {
   const { ok, warn, fail } = about(
     "af-xdp",
     "With AF_XDP, workers write whole frames. It pays off on network cards that send them without a copy (docs/af-xdp.md).",

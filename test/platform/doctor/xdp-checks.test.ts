@@ -1,11 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { readFacts } from "../../../src/platform/doctor/facts.ts";
 import type { Found } from "../../../src/platform/doctor/finding.ts";
-import type { ConfiguredSettings, Probes } from "../../../src/platform/doctor/input.ts";
+import type { ConfiguredSettings } from "../../../src/platform/doctor/input.ts";
 import { afXdp } from "../../../src/platform/doctor/xdp-checks.ts";
 import { readXdpSupport, type XdpSupport } from "../../../src/relay/data-plane/native.ts";
-
-const facts = readFacts({ readText: () => null, list: () => [], run: () => null });
 
 function check(
   transmit: ConfiguredSettings["transmit"],
@@ -14,11 +11,8 @@ function check(
 ): Found {
   const interfaces = support.map((each, index) => ({ name: `eth${index}`, support: each }));
   return afXdp({
-    facts,
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the check reads nothing else
-    configured: { transmit } as ConfiguredSettings,
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the same
-    probes: { xdp: { refusal, interfaces } } as unknown as Probes,
+    configured: { transmit },
+    probes: { xdp: { refusal, interfaces } },
   });
 }
 
