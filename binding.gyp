@@ -66,6 +66,7 @@
       "native/transaction/wire.cc",
       "native/verify/signature_verifier.cc",
       "native/submission/fast_path.cc",
+      "native/submission/fast_path_send.cc",
       "native/submission/fast_path_thread.cc",
       "native/submission/recent_texts.cc",
       "native/submission/request_pattern.cc",

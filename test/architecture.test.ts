@@ -262,8 +262,11 @@ const socketFolders: readonly string[] = ["net", "clone", "xdp", "system"];
 const socketCalls =
   /(?<![\w.>])(?:::)?(socket|bind|connect|listen|accept4?|send|sendto|sendmsg|sendmmsg|recv|recvfrom|recvmsg|recvmmsg|setsockopt|getsockopt|ppoll|epoll_wait)\((?!\))/;
 const clockCalls = /\b(clock_gettime|clock_ns|gettimeofday|std::chrono)\b/;
-/** The thread of the fast path writes to sockets that JavaScript has opened. */
-const socketUsers: readonly string[] = ["native/submission/fast_path_thread.cc"];
+/** The fast path reads and writes sockets that JavaScript has opened. */
+const socketUsers: readonly string[] = [
+  "native/submission/fast_path_thread.cc",
+  "native/submission/fast_path_send.cc",
+];
 const clockReaders = [
   ...socketUsers,
   "native/relay/worker.cc",

@@ -23,6 +23,27 @@ bool read_text(const Napi::Value& value, const char* name, std::string& out) {
   return true;
 }
 
+// Memory for a TakenRecord.
+bool read_record(const Napi::Value& value, Bytes& into) {
+  if (!read_bytes(value, "into", into)) return false;
+  if (into.length >= sizeof(TakenRecord)) return true;
+  return fail(value.Env(), "into: expected " + std::to_string(sizeof(TakenRecord)) +
+                               " bytes, got " + std::to_string(into.length));
+}
+
+void write_record(const TakenRequest& taken, const Bytes& into) {
+  TakenRecord record{};
+  record.taken_ns = taken.taken_ns;
+  record.signature_length = taken.signature_length;
+  record.send_count = taken.send_count;
+  std::copy_n(taken.signature.begin(), taken.signature_length, record.signature);
+  for (uint32_t i = 0; i < taken.send_count; i++) {
+    const FastSend& send = taken.sends[i];
+    record.sends[i] = {send.route, send.loan, send.id, send.wire_bytes, send.sent_ns};
+  }
+  std::memcpy(const_cast<uint8_t*>(into.data), &record, sizeof record);
+}
+
 bool read_number(const Napi::CallbackInfo& info, size_t place, const char* name, uint32_t& out) {
   return read_u32(info[place], name, UINT32_MAX, out);
 }
@@ -30,26 +51,27 @@ bool read_number(const Napi::CallbackInfo& info, size_t place, const char* name,
 }  // namespace
 
 Napi::Function FastPathHandle::define(Napi::Env env) {
-  return DefineClass(
-      env, "NativeFastPath",
-      {InstanceMethod<&FastPathHandle::set_rules>("setRules"),
-       InstanceMethod<&FastPathHandle::pause>("pause"),
-       InstanceMethod<&FastPathHandle::allow>("allow"),
-       InstanceMethod<&FastPathHandle::note>("note"),
-       InstanceMethod<&FastPathHandle::watch>("watch"),
-       InstanceMethod<&FastPathHandle::learn>("learn"),
-       InstanceMethod<&FastPathHandle::forget>("forget"),
-       InstanceMethod<&FastPathHandle::forget_all>("forgetAll"),
-       InstanceMethod<&FastPathHandle::arm>("arm"), InstanceMethod<&FastPathHandle::claim>("claim"),
-       InstanceMethod<&FastPathHandle::is_taken>("isTaken"),
-       InstanceMethod<&FastPathHandle::unwatch>("unwatch"),
-       InstanceMethod<&FastPathHandle::set_route>("setRoute"),
-       InstanceMethod<&FastPathHandle::lend>("lend"),
-       InstanceMethod<&FastPathHandle::lend_again>("lendAgain"),
-       InstanceMethod<&FastPathHandle::reclaim>("reclaim"),
-       InstanceMethod<&FastPathHandle::release>("release"),
-       InstanceMethod<&FastPathHandle::counts>("counts"),
-       InstanceMethod<&FastPathHandle::close>("close")});
+  return DefineClass(env, "NativeFastPath",
+                     {InstanceMethod<&FastPathHandle::set_rules>("setRules"),
+                      InstanceMethod<&FastPathHandle::pause>("pause"),
+                      InstanceMethod<&FastPathHandle::allow>("allow"),
+                      InstanceMethod<&FastPathHandle::note>("note"),
+                      InstanceMethod<&FastPathHandle::send_now>("sendNow"),
+                      InstanceMethod<&FastPathHandle::watch>("watch"),
+                      InstanceMethod<&FastPathHandle::learn>("learn"),
+                      InstanceMethod<&FastPathHandle::forget>("forget"),
+                      InstanceMethod<&FastPathHandle::forget_all>("forgetAll"),
+                      InstanceMethod<&FastPathHandle::arm>("arm"),
+                      InstanceMethod<&FastPathHandle::claim>("claim"),
+                      InstanceMethod<&FastPathHandle::is_taken>("isTaken"),
+                      InstanceMethod<&FastPathHandle::unwatch>("unwatch"),
+                      InstanceMethod<&FastPathHandle::set_route>("setRoute"),
+                      InstanceMethod<&FastPathHandle::lend>("lend"),
+                      InstanceMethod<&FastPathHandle::lend_again>("lendAgain"),
+                      InstanceMethod<&FastPathHandle::reclaim>("reclaim"),
+                      InstanceMethod<&FastPathHandle::release>("release"),
+                      InstanceMethod<&FastPathHandle::counts>("counts"),
+                      InstanceMethod<&FastPathHandle::close>("close")});
 }
 
 FastPathHandle::FastPathHandle(const Napi::CallbackInfo& info)
@@ -111,6 +133,18 @@ void FastPathHandle::note(const Napi::CallbackInfo& info) {
   else fail(info.Env(), "signature: expected a string" + received(info[0]));
 }
 
+Napi::Value FastPathHandle::send_now(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Bytes wire{};
+  Bytes into{};
+  if (!path_ || !read_bytes(info[0], "transaction", wire) || !read_record(info[1], into))
+    return env.Undefined();
+  const auto taken = path_->send_now({wire.data, wire.length});
+  if (!taken) return Napi::Number::New(env, 0);
+  write_record(*taken, into);
+  return Napi::Number::New(env, taken->send_count);
+}
+
 // ---- callers' connections -------------------------------------------------------------------
 
 Napi::Value FastPathHandle::watch(const Napi::CallbackInfo& info) {
@@ -159,26 +193,11 @@ Napi::Value FastPathHandle::claim(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   uint32_t connection = 0;
   Bytes into{};
-  if (!path_ || !read_number(info, 0, "connection", connection) ||
-      !read_bytes(info[1], "into", into))
+  if (!path_ || !read_number(info, 0, "connection", connection) || !read_record(info[1], into))
     return env.Undefined();
-  if (into.length < sizeof(TakenRecord)) {
-    fail(env, "into: expected " + std::to_string(sizeof(TakenRecord)) + " bytes, got " +
-                  std::to_string(into.length));
-    return env.Undefined();
-  }
   const auto taken = path_->claim(connection);
   if (!taken) return Napi::Number::New(env, path_->take_difference(connection) ? -1 : 0);
-  TakenRecord record{};
-  record.taken_ns = taken->taken_ns;
-  record.signature_length = taken->signature_length;
-  record.send_count = taken->send_count;
-  std::copy_n(taken->signature.begin(), taken->signature_length, record.signature);
-  for (uint32_t i = 0; i < taken->send_count; i++) {
-    const FastSend& send = taken->sends[i];
-    record.sends[i] = {send.route, send.loan, send.id, send.wire_bytes, send.sent_ns};
-  }
-  std::memcpy(const_cast<uint8_t*>(into.data), &record, sizeof record);
+  write_record(*taken, into);
   return Napi::Number::New(env, taken->send_count);
 }
 

@@ -12,7 +12,7 @@
 
 namespace shredway::addon {
 
-// Result of claim(), in the layout that src/relay/data-plane/fast-path.ts reads.
+// Result of claim() and send_now(), in the layout that src/relay/data-plane/fast-path.ts reads.
 struct TakenRecord {
   uint64_t taken_ns;          // 0
   uint32_t signature_length;  // 8
@@ -40,6 +40,8 @@ class FastPathHandle : public Napi::ObjectWrap<FastPathHandle> {
   void pause(const Napi::CallbackInfo& info);
   void allow(const Napi::CallbackInfo& info);  // (key, calls)
   void note(const Napi::CallbackInfo& info);   // (signature in base58)
+  // (transaction, into: a TakenRecord) -> number of sends
+  Napi::Value send_now(const Napi::CallbackInfo& info);
   // (descriptor) -> number of the connection, -1: not possible
   Napi::Value watch(const Napi::CallbackInfo& info);
   // (connection, head, body, whether base58, key, until) -> false: it has another form

@@ -8,12 +8,18 @@
 // was sent, and does everything else. What the thread does not know completely it leaves to
 // JavaScript.
 //
+// Transactions that arrive in another way are sent on JavaScript's thread by send_now(), when
+// JavaScript has decided everything but the checks of the bytes.
+//
 // A request is at the front of the socket's buffer if JavaScript has read exactly the bytes before
 // it. JavaScript says how many these are, and the kernel's counters confirm it after the look. So
 // bytes inside of a body are never taken for a request.
 //
 // Sockets are duplicated: when JavaScript closes its own descriptor, this one still belongs to the
 // same connection. One thread runs; all public functions are called on JavaScript's thread.
+//
+// fast_path.cc has what JavaScript calls, fast_path_thread.cc the thread, and fast_path_send.cc
+// the checks and sends of both.
 #pragma once
 
 #include <array>
@@ -23,6 +29,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -98,6 +105,10 @@ class FastPath {
   void allow(uint32_t key, uint32_t calls);
   // The transaction is known: it is not sent again.
   void note(std::string_view signature);
+  // Checks a transaction and sends it on the routes that it meets, like the thread. JavaScript has
+  // checked key and limits. Nothing: it was not sent, and JavaScript has to refuse it or to look at
+  // it.
+  std::optional<TakenRequest> send_now(std::span<const uint8_t> wire);
 
   // ---- callers' connections ----
   // Returns its number, or nothing if there are too many or the system refuses a descriptor.
@@ -170,21 +181,25 @@ class FastPath {
     std::vector<uint32_t> loans;  // free ones, the most recently used last
     uint32_t next_id = 0;
   };
-  // Everything about one request that is checked without the lock.
+  // A transaction while it is checked without the lock.
+  struct Candidate {
+    uint64_t begun_ns = 0;
+    std::shared_ptr<const TransactionInspector> inspector;
+    uint64_t minimum_tip = 0;
+    std::span<const uint8_t> wire;
+    uint64_t tip = 0;
+    std::array<char, 88> signature;
+    size_t signature_length = 0;
+  };
+  // A request on a caller's connection while it is looked at.
   struct Look {
     uint32_t connection = 0;
     uint32_t generation = 0;
     uint32_t received = 0;
     int fd = -1;
     uint32_t key = 0;
-    uint64_t begun_ns = 0;
     std::shared_ptr<const RequestPattern> pattern;
-    std::shared_ptr<const TransactionInspector> inspector;
-    uint64_t minimum_tip = 0;
-    size_t wire_bytes = 0;
-    uint64_t tip = 0;
-    std::array<char, 88> signature;
-    size_t signature_length = 0;
+    Candidate candidate;
   };
   struct Writing {
     uint32_t route;
@@ -193,6 +208,12 @@ class FastPath {
     int fd;
     std::shared_ptr<const FastRoute> settings;
     uint64_t sent_ns;
+  };
+  // Memory for the sends of one thread.
+  struct Workspace {
+    VerifyingKeys verifying_keys;
+    std::vector<char> request = std::vector<char>(kFastPathRequestBytesMax);
+    std::vector<Writing> writings;
   };
 
   FastPath();
@@ -206,12 +227,25 @@ class FastPath {
   bool begin(Look& look);
   Finding check(Look& look);
   static bool is_at_front(const Look& look);
-  bool decode(std::string_view text, TransactionTextEncoding encoding, size_t& length);
+  bool decode(std::string_view text, TransactionTextEncoding encoding, Candidate& candidate);
   // Reserves the connections to write to; false: it is left to JavaScript.
   bool reserve(const Look& look);
-  void write_one(const Look& look, Writing& writing);
   void finish(const Look& look);
   void end(const Look& look, Finding finding);
+
+  // Whether anything may be sent now; takes the rules over.
+  bool begin_candidate_locked(Candidate& candidate) const;
+  // The checks but for that of the signatures; sets tip and signature.
+  static bool inspect(Candidate& candidate);
+  static bool has_valid_signatures(const Candidate& candidate, Workspace& workspace);
+  bool is_known_locked(const Candidate& candidate) const;
+  // Fills the workspace's writings and remembers the transaction; false: no connection is free, the
+  // transaction is known, or the rules have changed.
+  bool reserve_locked(const Candidate& candidate, Workspace& workspace);
+  static void write_all(const Candidate& candidate, Workspace& workspace);
+  static void write_one(const Candidate& candidate, std::vector<char>& buffer, Writing& writing);
+  // The sends that the kernel took.
+  TakenRequest settle_locked(const Candidate& candidate, const Workspace& workspace);
   bool has_free_loan_locked(uint64_t at_ns) const;
   std::optional<uint32_t> pop_loan_locked(Route& route, uint64_t at_ns);
   static void forget_locked(Connection& connection);
@@ -222,13 +256,12 @@ class FastPath {
   int epoll_ = -1;
   int wake_ = -1;
   Thread thread_;
-  VerifyingKeys verifying_keys_;
+  Workspace callers_workspace_;  // used by JavaScript's thread alone
 
   // Used by the thread alone.
   std::vector<char> bytes_ = std::vector<char>(kFastPathRequestBytesMax);
   std::vector<uint8_t> wire_ = std::vector<uint8_t>(kTransactionV1BytesMax);
-  std::vector<char> request_ = std::vector<char>(kFastPathRequestBytesMax);
-  std::vector<Writing> writings_;
+  Workspace workspace_;
 
   std::mutex mutex_;  // guards everything below
   std::condition_variable changed_;

@@ -1,7 +1,4 @@
-// The thread of the fast path: looks at requests, checks their transactions and writes them to
-// partners.
-//
-// fast_path.cc has the functions for JavaScript.
+// The thread of the fast path: looks at the requests of callers.
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -25,46 +22,6 @@ namespace {
 constexpr int kEventsMax = 64;
 // As in src/core/transactions/transaction-text.ts.
 constexpr size_t kBase58CharactersMax = 1683;
-// Other ids than those of JavaScript, which count from 1.
-constexpr uint32_t kFirstId = 1'000'000'000;
-constexpr uint32_t kIdsMax = 1'000'000'000;
-
-uint64_t now_ns() { return clock_ns(CLOCK_MONOTONIC); }
-
-// Appends to a buffer of fixed size; what does not fit sets `is_full`.
-class Appender {
- public:
-  explicit Appender(std::vector<char>& buffer) : buffer_(buffer) {}
-
-  void add(std::string_view text) {
-    if (char* place = take(text.size())) std::copy(text.begin(), text.end(), place);
-  }
-  void add_number(size_t number) {
-    std::array<char, 20> digits;
-    const auto end = std::to_chars(digits.begin(), digits.end(), number).ptr;
-    add({digits.data(), static_cast<size_t>(end - digits.data())});
-  }
-  // Space for `length` characters, or nullptr.
-  char* take(size_t length) {
-    is_full_ |= length > buffer_.size() - used_;
-    if (is_full_) return nullptr;
-    used_ += length;
-    return buffer_.data() + used_ - length;
-  }
-  bool is_full() const { return is_full_; }
-  size_t size() const { return used_; }
-
- private:
-  std::vector<char>& buffer_;
-  size_t used_ = 0;
-  bool is_full_ = false;
-};
-
-size_t digits_of(size_t number) {
-  size_t digits = 1;
-  for (; number >= 10; number /= 10) digits++;
-  return digits;
-}
 
 }  // namespace
 
@@ -88,7 +45,7 @@ void FastPath::handle(uint32_t connection) {
   Finding finding = check(look);
   if (finding == Finding::valid && !reserve(look)) finding = Finding::rejected;
   if (finding == Finding::valid) {
-    for (Writing& writing : writings_) write_one(look, writing);
+    write_all(look.candidate, workspace_);
     finish(look);
   }
   end(look, finding);
@@ -96,13 +53,12 @@ void FastPath::handle(uint32_t connection) {
 
 bool FastPath::begin(Look& look) {
   const std::scoped_lock lock(mutex_);
-  if (is_stopped_ || !inspector_ || look.connection >= connections_.size()) return false;
+  if (look.connection >= connections_.size()) return false;
   Connection& connection = connections_[look.connection];
-  look.begun_ns = now_ns();
   const bool may_be_sent = connection.is_open && connection.stage == Stage::armed &&
-                           connection.pattern && look.begun_ns < connection.until_ns &&
-                           counts_.unclaimed < kFastPathUnclaimedMax &&
-                           has_free_loan_locked(look.begun_ns);
+                           connection.pattern && counts_.unclaimed < kFastPathUnclaimedMax &&
+                           begin_candidate_locked(look.candidate) &&
+                           look.candidate.begun_ns < connection.until_ns;
   if (!may_be_sent) return false;
   connection.stage = Stage::checking;
   connection.is_in_use = true;
@@ -111,16 +67,7 @@ bool FastPath::begin(Look& look) {
   look.received = connection.received;
   look.key = connection.key;
   look.pattern = connection.pattern;
-  look.inspector = inspector_;
-  look.minimum_tip = minimum_tip_;
   return true;
-}
-
-bool FastPath::has_free_loan_locked(uint64_t at_ns) const {
-  for (const Route& route : routes_)
-    for (const uint32_t loan : route.loans)
-      if (loans_[loan].until_ns > at_ns) return true;
-  return false;
 }
 
 FastPath::Finding FastPath::check(Look& look) {
@@ -136,21 +83,9 @@ FastPath::Finding FastPath::check(Look& look) {
     case RequestPattern::Match::repeated:
       break;
   }
-  if (!decode(text, look.pattern->encoding(), look.wire_bytes)) return Finding::rejected;
-  Transaction transaction;
-  TransactionFacts facts;
-  TransactionFault fault;
-  if (!look.inspector->inspect(wire_.data(), look.wire_bytes, transaction, facts, fault))
-    return Finding::rejected;
-  look.tip = facts.tip_lamports;
-  // JavaScript has more rules for those with a key that must be at the front.
-  if (facts.tip_lamports < look.minimum_tip || facts.has_dont_front_key) return Finding::rejected;
-  std::array<char, kBase58TextMax> signature;
-  look.signature_length = base58_encode(wire_.data() + transaction.signatures_begin,
-                                        kTransactionSignatureBytes, signature.data());
-  std::copy_n(signature.begin(), look.signature_length, look.signature.begin());
-  return verify_signatures(wire_.data(), look.wire_bytes, verifying_keys_) ? Finding::valid
-                                                                           : Finding::rejected;
+  const bool is_valid = decode(text, look.pattern->encoding(), look.candidate) &&
+                        inspect(look.candidate) && has_valid_signatures(look.candidate, workspace_);
+  return is_valid ? Finding::valid : Finding::rejected;
 }
 
 // JavaScript has read no byte of what was seen. The number of waiting bytes is read before the
@@ -166,36 +101,24 @@ bool FastPath::is_at_front(const Look& look) {
          look.received;
 }
 
-bool FastPath::decode(std::string_view text, TransactionTextEncoding encoding, size_t& length) {
-  if (encoding == TransactionTextEncoding::base64)
-    return base64_decode(text, wire_.data(), wire_.size(), length);
-  return text.size() <= kBase58CharactersMax &&
-         base58_decode(text.data(), text.size(), wire_.data(), length);
+bool FastPath::decode(std::string_view text, TransactionTextEncoding encoding,
+                      Candidate& candidate) {
+  size_t length = 0;
+  const bool is_decoded = encoding == TransactionTextEncoding::base64
+                              ? base64_decode(text, wire_.data(), wire_.size(), length)
+                              : text.size() <= kBase58CharactersMax &&
+                                    base58_decode(text.data(), text.size(), wire_.data(), length);
+  candidate.wire = {wire_.data(), length};
+  return is_decoded;
 }
 
 bool FastPath::reserve(const Look& look) {
   const std::scoped_lock lock(mutex_);
   Connection& connection = connections_[look.connection];
-  writings_.clear();
-  const std::string_view signature(look.signature.data(), look.signature_length);
-  const bool is_current = connection.stage == Stage::checking &&
-                          connection.generation == look.generation && !is_stopped_;
-  if (!is_current || look.tip < minimum_tip_ || inspector_ != look.inspector) return false;
-  if (look.key >= keys_.size() || keys_[look.key].left == 0) return false;
-  if (recent_.contains(signature)) return false;
-  for (uint32_t number = 0; number < kFastPathRoutesMax; number++) {
-    Route& route = routes_[number];
-    const auto& settings = route.settings;
-    if (!settings || look.tip < settings->minimum_tip || look.wire_bytes > settings->bytes_max)
-      continue;
-    const auto loan = pop_loan_locked(route, look.begun_ns);
-    if (!loan) continue;
-    loans_[*loan].state = LoanState::writing;
-    const uint32_t id = kFirstId + route.next_id++ % kIdsMax;
-    writings_.push_back({number, *loan, id, loans_[*loan].fd, settings, 0});
-  }
-  if (writings_.empty()) return false;
-  recent_.add(signature);
+  const bool is_current =
+      connection.stage == Stage::checking && connection.generation == look.generation;
+  if (!is_current || look.key >= keys_.size() || keys_[look.key].left == 0) return false;
+  if (!reserve_locked(look.candidate, workspace_)) return false;
   keys_[look.key].left--;
   keys_[look.key].unclaimed++;
   connection.taken_key = look.key;
@@ -204,61 +127,13 @@ bool FastPath::reserve(const Look& look) {
   return true;
 }
 
-std::optional<uint32_t> FastPath::pop_loan_locked(Route& route, uint64_t at_ns) {
-  for (size_t i = route.loans.size(); i-- > 0;) {
-    const uint32_t loan = route.loans[i];
-    if (loans_[loan].until_ns <= at_ns) continue;
-    route.loans.erase(route.loans.begin() + static_cast<std::ptrdiff_t>(i));
-    return loan;
-  }
-  return {};
-}
-
-// `sent_ns` stays 0 if the kernel did not take the whole request: an idle connection always has
-// space, so this one is broken, and its end is reported to JavaScript.
-void FastPath::write_one(const Look& look, Writing& writing) {
-  const FastRoute& route = *writing.settings;
-  const size_t text_length = base64_text_length(look.wire_bytes);
-  const size_t body_length = route.before_id.size() + digits_of(writing.id) +
-                             route.before_text.size() + text_length + route.after_text.size();
-  Appender request(request_);
-  request.add(route.head);
-  request.add_number(body_length);
-  request.add("\r\n\r\n");
-  request.add(route.before_id);
-  request.add_number(writing.id);
-  request.add(route.before_text);
-  if (char* text = request.take(text_length)) base64_encode(wire_.data(), look.wire_bytes, text);
-  request.add(route.after_text);
-  if (!request.is_full()) {
-    const ssize_t sent =
-        send(writing.fd, request_.data(), request.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent == static_cast<ssize_t>(request.size())) writing.sent_ns = now_ns();
-  }
-  if (writing.sent_ns == 0) shutdown(writing.fd, SHUT_RDWR);
-}
-
 void FastPath::finish(const Look& look) {
   const std::scoped_lock lock(mutex_);
   Connection& connection = connections_[look.connection];
-  TakenRequest& taken = connection.taken;
-  taken = {};
-  taken.taken_ns = look.begun_ns;
-  taken.signature = look.signature;
-  taken.signature_length = static_cast<uint32_t>(look.signature_length);
-  for (const Writing& writing : writings_) {
-    Loan& loan = loans_[writing.loan];
-    const bool is_sent = writing.sent_ns > 0;
-    loan.state = is_sent ? LoanState::written : LoanState::kept;
-    if (!is_sent) continue;
-    taken.sends[taken.send_count++] = {writing.route, writing.loan, writing.id,
-                                       static_cast<uint32_t>(look.wire_bytes), writing.sent_ns};
-  }
-  const bool is_taken = taken.send_count > 0;
+  connection.taken = settle_locked(look.candidate, workspace_);
+  const bool is_taken = connection.taken.send_count > 0;
   connection.stage = is_taken ? Stage::sent : Stage::idle;
-  if (is_taken) {
-    counts_.taken++;
-  } else {
+  if (!is_taken) {
     counts_.unclaimed--;
     keys_[look.key].unclaimed--;
   }

@@ -31,6 +31,7 @@ import { NodeBundleCommitments } from "../gateway/submission/bundle-commitments.
 import { Pipeline } from "../gateway/submission/pipeline.ts";
 import { StatusReader } from "../gateway/submission/status-reader.ts";
 import { SubmissionFailover } from "../gateway/submission/submission-failover.ts";
+import type { TakenRequest } from "../gateway/submission/taken-request.ts";
 import type { BundleCommitments } from "../gateway/submission/types.ts";
 import type { UpcomingLeaders } from "../gateway/tpu/leader-selection.ts";
 import type { Tracker } from "../gateway/tracker/types.ts";
@@ -188,7 +189,13 @@ function createGateway(
         verifier instanceof SignatureVerifier ? new PromptVerifier(verifier, clock) : verifier,
       base58: { decode: decodeBase58, encode: encodeBase58 },
       submissions: pipeline,
-      ...(fastPath && { mayTake: (accountId: string) => pipeline.mayTake(accountId) }),
+      ...(fastPath && {
+        fastSends: {
+          mayTake: (accountId: string) => pipeline.mayTake(accountId),
+          send: (wire: Uint8Array) => fastPath.send(wire),
+          abandoned: (taken: TakenRequest) => fastPath.abandoned(taken),
+        },
+      }),
       bundleCommitments: makeBundleCommitments(options),
       signer: components.signingKeys,
       preflight: upstream && preflightOf(upstream),

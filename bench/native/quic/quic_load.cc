@@ -40,6 +40,8 @@ namespace {
 constexpr uint64_t kHandshakes_ns = 60'000'000'000;
 constexpr uint64_t kLastAnswers_ns = 2'000'000'000;
 constexpr uint64_t kSettle_ns = 2'000'000'000;
+// Clients pace the packets of a new connection by an assumed round-trip time, 26 ms apart.
+constexpr uint64_t kHandshakesEnd_ns = 200'000'000;
 constexpr size_t kNameLength = 24;  // as in http_sink.h
 constexpr size_t kHandshakesAtOnce = 32;
 
@@ -53,6 +55,7 @@ class Connections {
   size_t broken() const;
   // Waits for packets until a timer is due, `max_ms` at most. Returns the number of events.
   int work(int max_ms);
+  void work_until(uint64_t end_ns);
 
  private:
   std::vector<std::unique_ptr<Connection>> all_;
@@ -109,6 +112,10 @@ int Connections::work(int max_ms) {
   for (const auto& connection : all_)
     if (connection->expiry_ns() <= NowNs()) connection->expire();
   return count;
+}
+
+void Connections::work_until(uint64_t end_ns) {
+  while (NowNs() < end_ns) work(50);
 }
 
 std::vector<pid_t> pids_in(std::istringstream& words) {
@@ -206,6 +213,7 @@ Load::Load(const Files& files, std::istringstream& words) : files_(files) {
 
 void Load::answered(const Submission& submission, int status) {
   latencies_ns_.push_back(monotonic_ns() - submission.begun_ns);
+  if (getenv("ZZ") && latencies_ns_.back() > 3000000) fprintf(stderr, "slow %zu from %.1f lat %.2f ms until %.1f\n", submission.index, submission.begun_ns / 1e6, latencies_ns_.back() / 1e6, monotonic_ns() / 1e6);
   statuses_[submission.index] = status;
   if (status == 200) accepted_++;
   else if (status == 429) limited_++;
@@ -247,6 +255,7 @@ void Load::start_due(uint64_t now_ns) {
 void Load::run() {
   Connections group(*this, files_, port_, connections_);
   group_ = &group;
+  group.work_until(NowNs() + kHandshakesEnd_ns);
   const uint64_t cpu_before_ns = cpu_ns_of(pids_);
   start_ns_ = monotonic_ns();
   end_ns_ = start_ns_ + static_cast<uint64_t>(seconds_ * 1e9);
@@ -307,14 +316,11 @@ void run_idle(const Files& files, std::istringstream& words) {
   const uint64_t empty_bytes = resident_bytes(first);
   Idle owner;
   Connections group(owner, files, port, count);
-  const auto keep_open = [&](uint64_t until_ns) {
-    while (NowNs() < until_ns) group.work(50);
-  };
-  keep_open(NowNs() + kSettle_ns);
+  group.work_until(NowNs() + kSettle_ns);
   const uint64_t before_bytes = resident_bytes(first);
   const uint64_t cpu_before_ns = cpu_ns_of(pids);
   const uint64_t begin_ns = NowNs();
-  keep_open(begin_ns + static_cast<uint64_t>(seconds * 1e9));
+  group.work_until(begin_ns + static_cast<uint64_t>(seconds * 1e9));
   ReportLine line("idle");
   line.count("connections", group.established() - group.broken());
   line.count("empty_bytes", empty_bytes).count("before_bytes", before_bytes);

@@ -197,6 +197,7 @@ export class ClientConnection {
   }
 
   #read(): void {
+    if (!this.#quic.isReadable()) return; // the list costs more than this question
     for (const id of this.#quic.readable()) {
       const stream = this.#streams.get(id);
       if (stream) this.#readStream(id, stream);

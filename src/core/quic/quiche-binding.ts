@@ -32,6 +32,10 @@ export interface QuicheConnection {
   streamFinished(streamId: number): boolean;
   streamShutdown(streamId: number, direction: number, error: number): unknown;
   streamCapacity(streamId: number): number;
+  isReadable(): boolean;
+  /** false also for a stream that does not exist. */
+  streamReadable(streamId: number): boolean;
+  /** Costs about as much as reading ten streams; so does `writable`. */
   readable(): Iterable<number>;
   /** Streams that can be written or that the remote side stopped; their use then throws. */
   writable(): Iterable<number>;

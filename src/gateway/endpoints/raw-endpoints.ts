@@ -23,7 +23,7 @@ import {
 } from "../methods/send-batch.ts";
 import { submitBundle } from "../methods/send-bundle.ts";
 import { pairSize, submitIdeal } from "../methods/send-ideal.ts";
-import { submitTransaction } from "../methods/send-transaction.ts";
+import { sendNow, submitTransaction } from "../methods/send-transaction.ts";
 import { invalid } from "../schema/shapes.ts";
 import { prefixOf, tooLarge } from "./answers.ts";
 import { methodBytesMax } from "./body-limits.ts";
@@ -95,6 +95,17 @@ export function readFrames(body: Uint8Array, max: number): Uint8Array[] {
   return frames;
 }
 
+/** Whether frames with at least one byte each fill the body. */
+export function isFramed(body: Uint8Array): boolean {
+  let at = 0;
+  while (at + 2 < body.length) {
+    const length = ((body[at] ?? 0) << 8) | (body[at + 1] ?? 0);
+    if (length === 0) return false;
+    at += 2 + length;
+  }
+  return at === body.length && body.length > 0;
+}
+
 function byteReaders(body: Uint8Array, isSingle: boolean): Reader[] {
   const wires = isSingle ? [body] : readFrames(body, batchTransactionsMax);
   return wires.map((wire) => (call, what) => call.admission.inspect(what, wire));
@@ -136,6 +147,8 @@ interface RawRequest {
 interface RawSubmission {
   readonly call: Call;
   readonly query: Query;
+  /** The bytes of the only transaction; null: several, or a text. */
+  readonly wire: Uint8Array | null;
   readonly readers: readonly Reader[];
   readonly protection: Protection;
 }
@@ -184,16 +197,22 @@ function singleOf([reader]: readonly Reader[]): Reader {
 }
 
 async function sendTransaction(submission: RawSubmission): Promise<unknown> {
-  const { call, query, readers, protection } = submission;
+  const { call, query, wire, readers, protection } = submission;
   const resends = rawParameters.maxRetries.read(query);
   const minContextSlot = rawParameters.minContextSlot.read(query) ?? null;
-  const transaction = singleOf(readers)(call, "body");
-  call.admission.checkTip("sendTransaction", "body", [transaction]);
-  await call.admission.verify([transaction], () => "body");
-  call.admission.checkContext(minContextSlot);
-  const resendsMax = resends === undefined ? null : Number(resends);
-  await submitTransaction(call, transaction, { ...protection, resendsMax });
-  return transaction.signature;
+  const sent = wire && minContextSlot === null ? sendNow(call, wire, protection) : null;
+  try {
+    const transaction = singleOf(readers)(call, "body");
+    call.admission.checkTip("sendTransaction", "body", [transaction]);
+    const isVerified = sent?.signature === transaction.signature;
+    if (!isVerified) await call.admission.verify([transaction], () => "body");
+    call.admission.checkContext(minContextSlot);
+    const resendsMax = resends === undefined ? null : Number(resends);
+    await submitTransaction(call, transaction, { ...protection, resendsMax }, sent);
+    return transaction.signature;
+  } finally {
+    if (sent) call.dependencies.fastSends?.abandoned(sent);
+  }
 }
 
 const senders = { sendTransaction, sendBundle, sendBatch, sendIdeal, sendAlt } as const;
@@ -207,10 +226,11 @@ export async function runRaw(
   const isSingle = method === "sendTransaction" || method === "sendAlt";
   const call = context.callOf(method, [method === "sendBatch" ? "batch" : "submit"]);
   const readers = (isText ? textReaders : byteReaders)(body, isSingle);
+  const wire = isSingle && !isText ? body : null;
   const protection = readProtection([], call.uri);
   return context.limited(() =>
     context.submitted(call, [], (recorded) =>
-      senders[method]({ call: recorded, query, readers, protection }),
+      senders[method]({ call: recorded, query, wire, readers, protection }),
     ),
   );
 }

@@ -12,7 +12,7 @@ import type { MethodContext } from "../methods/method.ts";
 import type { Ingress } from "../submission/types.ts";
 import { prefixOf } from "./answers.ts";
 import type { Query } from "./query.ts";
-import { readFrames, runRaw } from "./raw-endpoints.ts";
+import { isFramed, runRaw } from "./raw-endpoints.ts";
 import type { RequestContext } from "./request-context.ts";
 
 export interface StreamSubmission {
@@ -32,14 +32,6 @@ export interface StreamAnswer {
   readonly reason: Reason | null;
   /** Signatures, separated by commas; or the reason, ": " and a message. */
   readonly text: string;
-}
-
-function isFramed(body: Uint8Array): boolean {
-  try {
-    return body.length > 0 && readFrames(body, body.length).every(({ length }) => length > 0);
-  } catch {
-    return false;
-  }
 }
 
 /**

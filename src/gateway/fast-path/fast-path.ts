@@ -2,8 +2,9 @@
 //
 // A thread of the addon (native/submission/fast_path.h) repeats decisions of the gateway: on a caller's
 // connection it takes requests that repeat an accepted one, and writes their transactions to idle
-// connections that routes have lent. This file gives it the rules in force, keys and routes their numbers,
-// and counts what was sent for requests that were refused afterwards.
+// connections that routes have lent. Transactions that arrive without HTTP are sent likewise on this thread,
+// when their key and its limits have been checked. This file gives the addon the rules in force, keys and
+// routes their numbers, and counts what was sent for requests that were refused afterwards.
 
 import type { Logger } from "../../core/log.ts";
 import {
@@ -19,6 +20,7 @@ import {
   type FastPathHost,
 } from "./caller-connection.ts";
 import { RouteLoans } from "./route-loans.ts";
+import { readTakenRecord, takenRecordBytes } from "./taken-record.ts";
 
 /** As kFastPathRoutesMax and kFastPathKeysMax in native/submission/fast_path.h. */
 const routesMax = 16;
@@ -54,6 +56,7 @@ export class FastPath implements FastPathHost, FastPathConnections {
   readonly #log: Pick<Logger, "warn">;
   readonly #keyNumbers = new Map<string, number>();
   readonly #routes = new Map<number, RouteLoans>();
+  readonly #record = new Uint8Array(takenRecordBytes);
   #abandoned = 0;
   #isClosed = false;
 
@@ -85,6 +88,15 @@ export class FastPath implements FastPathHost, FastPathConnections {
   /** The transaction was submitted in another way: it is not taken any more. */
   note(signature: string): void {
     if (!this.#isClosed) this.native.note(signature);
+  }
+
+  /**
+   * Checks a transaction and sends it, like the thread. null: it was not sent, because it is invalid or known,
+   * has a smaller tip than required, or no connection is free.
+   */
+  send(wire: Uint8Array): TakenRequest | null {
+    if (this.#isClosed || this.native.sendNow(wire, this.#record) === 0) return null;
+    return readTakenRecord(this.#record);
   }
 
   /** The keys have changed: every connection has to show again that its requests are accepted. */

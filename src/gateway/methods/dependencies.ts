@@ -20,6 +20,7 @@ import type { ApiKey } from "../accounts/types.ts";
 import type { HttpHead, HttpRequest, HttpResponse, WebSocketRoute } from "../http/types.ts";
 import type { Nonces } from "../nonces/types.ts";
 import type { StatementSigner } from "../receipts/types.ts";
+import type { TakenRequest } from "../submission/taken-request.ts";
 import type { BundleCommitments, Submissions, SubmitMethod } from "../submission/types.ts";
 import type { Tracker } from "../tracker/types.ts";
 
@@ -135,6 +136,16 @@ export interface GatewaySettings {
   readonly readMethods: ReadonlySet<string>;
 }
 
+/** Transactions that are sent to partners before they are recorded. */
+interface FastSends {
+  /** Whether the account may have further ones. */
+  mayTake(accountId: string): boolean;
+  /** Checks a transaction and sends it. null: it was not sent. */
+  send(wire: Uint8Array): TakenRequest | null;
+  /** Gives up the sends that no route adopted. */
+  abandoned(taken: TakenRequest): void;
+}
+
 /** Everything that the sale of shreds needs. */
 export interface ShredSales {
   readonly registrar: Registrar;
@@ -154,8 +165,8 @@ export interface GatewayDependencies {
   readonly verifier: SignatureVerifier;
   readonly base58: Base58;
   readonly submissions: Submissions;
-  /** Whether further submissions of the account may be sent before their requests are read. Default: none. */
-  readonly mayTake?: (accountId: string) => boolean;
+  /** Absent: routes send every transaction. */
+  readonly fastSends?: FastSends;
   readonly bundleCommitments: BundleCommitments;
   readonly signer: StatementSigner;
   /** null: no node is configured; `skipPreflight: false` has no effect. */

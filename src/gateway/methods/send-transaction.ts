@@ -20,10 +20,11 @@ import {
   switchField,
   text,
 } from "../schema/shapes.ts";
+import type { TakenRequest } from "../submission/taken-request.ts";
 import { bundleIdOf } from "../submission/tracked-transaction.ts";
 import type { SubmitOptions } from "../submission/types.ts";
 import { type Call, method } from "./method.ts";
-import { protectionSchema, readProtection } from "./protection.ts";
+import { type Protection, protectionSchema, readProtection } from "./protection.ts";
 import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
 
 const u32Max = 0xffff_ffff;
@@ -38,14 +39,30 @@ function isOwnBundle({ isBlockEngine, uri }: Call): boolean {
   return isBlockEngine && uri.bundleOnly;
 }
 
-/** Submits a decoded transaction; also used for transactions from raw bodies. */
+function isProtected({ mevProtect, swqosOnly, revertProtection }: Protection): boolean {
+  return mevProtect || swqosOnly || revertProtection;
+}
+
+/** Sends a transaction before it is recorded, if every route may have it. null: it was not sent. */
+export function sendNow(call: Call, wire: Uint8Array, protection: Protection): TakenRequest | null {
+  const { fastSends } = call.dependencies;
+  if (!fastSends || isProtected(protection) || isOwnBundle(call)) return null;
+  return fastSends.mayTake(call.key.accountId) ? fastSends.send(wire) : null;
+}
+
+/**
+ * Submits a decoded transaction; also used for transactions from raw bodies. `sent`: what `sendNow` returned
+ * for it.
+ */
 export async function submitTransaction(
   call: Call,
   transaction: TransactionFacts,
   options: SubmitOptions,
+  sent: TakenRequest | null = null,
 ): Promise<void> {
   const isBundle = isOwnBundle(call);
-  const taken = call.fastPath?.claim();
+  const claimed = call.fastPath?.claim();
+  const taken = sent ?? claimed;
   const transactions = [transaction];
   await call.dependencies.submissions.submit({
     accountId: call.key.accountId,
@@ -53,7 +70,7 @@ export async function submitTransaction(
     transactions,
     isBundle,
     options: isBundle ? { ...options, revertProtection: true } : options,
-    receivedNs: taken ? wallNsOf(taken.takenNs, call) : call.receivedNs,
+    receivedNs: claimed ? wallNsOf(claimed.takenNs, call) : call.receivedNs,
     ...(call.ingress && { ingress: call.ingress }),
     ...(taken && { taken }),
   });
@@ -126,13 +143,9 @@ async function run(
   return transaction.signature;
 }
 
-function isProtected({ mevProtect, swqosOnly, revertProtection }: SubmitOptions): boolean {
-  return mevProtect || swqosOnly || revertProtection;
-}
-
 /** The next calls of the connection that have the same form may be sent before they are read. */
 function teach(call: Call, encoding: Encoding): void {
-  const mayTake = call.dependencies.mayTake?.(call.key.accountId) ?? false;
+  const mayTake = call.dependencies.fastSends?.mayTake(call.key.accountId) ?? false;
   if (mayTake && !isOwnBundle(call)) call.fastPath?.accepted(encoding === "base58");
   else call.fastPath?.forget();
 }

@@ -10,15 +10,13 @@ import type { Quiche, QuicheAddress, QuicheConnection } from "../../core/quic/qu
 import { closeConnection, endNameOf, packetsOf, takePacket } from "../../core/quic/quiche-calls.ts";
 import { responseFrame } from "../../core/quic/response-frame.ts";
 import { type CertificateFacts, readCertificateFacts } from "./certificate-facts.ts";
-import { type HeldBytes, StreamAssembler } from "./stream-assembler.ts";
+import { type HeldBytes, StreamAssembler, unidirectionalBit } from "./stream-assembler.ts";
 import type { DropName, IngressSettings } from "./types.ts";
 
 const handshakeMs = 5000;
 const nsPerMs = 1_000_000n;
 /** Bytes that an unproven address gets for each byte that came from it. */
 const amplificationMax = 3;
-/** Client-initiated streams have the ids 0, 4, … (bidirectional) and 2, 6, … (unidirectional). */
-const unidirectionalBit = 2;
 /** Streams without a transaction that a connection may have at once, and in a second. */
 const dropsBurst = 200;
 const dropsPerSecond = 50;

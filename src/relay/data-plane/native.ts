@@ -267,6 +267,8 @@ export interface NativeFastPath {
   pause(): void;
   allow(key: number, calls: number): void;
   note(signature: string): void;
+  /** Fills a record, as `claim`; returns the number of sends. */
+  sendNow(transaction: Uint8Array, into: Uint8Array): number;
   /** Number of the connection; -1: not possible. */
   watch(descriptor: number): number;
   /** False: the request has another form. */

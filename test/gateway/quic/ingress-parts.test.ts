@@ -253,14 +253,24 @@ describe("StatelessResets", () => {
 /** Streams as quiche gives them: each piece once, the last one with the end. */
 class PlannedStreams {
   readonly #pieces = new Map<number, [Uint8Array, boolean][]>();
+  /** How often the list of readable streams was asked for. */
+  lists = 0;
 
   add(id: number, piece: Uint8Array, isEnd: boolean): void {
     this.#pieces.set(id, [...(this.#pieces.get(id) ?? []), [piece, isEnd]]);
   }
 
   get quic(): QuicheConnection {
-    const part: Pick<QuicheConnection, "readable" | "streamRecv"> = {
-      readable: () => [...this.#pieces.keys()],
+    const part: Pick<
+      QuicheConnection,
+      "isReadable" | "streamReadable" | "readable" | "streamRecv"
+    > = {
+      isReadable: () => this.#pieces.size > 0,
+      streamReadable: (id) => this.#pieces.has(id),
+      readable: () => {
+        this.lists++;
+        return [...this.#pieces.keys()];
+      },
       streamRecv: (id, buffer) => {
         const [next, ...rest] = this.#pieces.get(id) ?? [];
         if (rest.length > 0) this.#pieces.set(id, rest);
@@ -270,7 +280,7 @@ class PlannedStreams {
         return [next[0].length, next[1]];
       },
     };
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- reading uses only these two
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- reading uses only these
     return part as QuicheConnection;
   }
 }
@@ -340,6 +350,51 @@ describe("StreamAssembler", () => {
         },
       ),
     );
+  });
+
+  it("asks for the list of readable streams only if it expects none of them", () => {
+    const completed: number[] = [];
+    const assembler = new StreamAssembler(
+      { streamBytesMax: 100, timeoutNs: 1000n, held: unlimited() },
+      { completed: (id) => completed.push(id), dropped: () => undefined },
+    );
+    const planned = new PlannedStreams();
+    const read = (...ids: number[]): void => {
+      for (const id of ids) planned.add(id, Buffer.from("a"), true);
+      assembler.read(planned.quic, 0n, () => true);
+    };
+    read(0, 4, 2, 8, 6);
+    planned.add(12, Buffer.from("a"), false);
+    read();
+    read(12, 10);
+    expect(completed.toSorted((a, b) => a - b)).toEqual([0, 2, 4, 6, 8, 10, 12]);
+    expect(planned.lists).toBe(0);
+    read(24, 20); // 16 is late
+    expect(planned.lists).toBe(1);
+    read(16, 28);
+    expect(planned.lists).toBe(2);
+    read(32);
+    expect(planned.lists).toBe(2);
+    expect(new Set(completed)).toEqual(new Set([0, 2, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32]));
+  });
+
+  it("reads no more streams than are allowed", () => {
+    for (const ids of [
+      [0, 4, 8],
+      [40, 80, 120],
+    ]) {
+      const completed: number[] = [];
+      const assembler = new StreamAssembler(
+        { streamBytesMax: 100, timeoutNs: 1000n, held: unlimited() },
+        { completed: (id) => completed.push(id), dropped: () => undefined },
+      );
+      const planned = new PlannedStreams();
+      for (const id of ids) planned.add(id, Buffer.from("a"), true);
+      assembler.read(planned.quic, 0n, () => completed.length < 2);
+      expect(completed).toEqual(ids.slice(0, 2));
+      assembler.read(planned.quic, 0n, () => true);
+      expect(completed).toEqual(ids);
+    }
   });
 
   it("drops a stream once when its time is over, and ignores the rest", () => {

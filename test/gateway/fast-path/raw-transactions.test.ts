@@ -1,0 +1,108 @@
+// Transactions without JSON (/relayb): what is sent before it is recorded, and what is not.
+
+import { expect, it } from "vitest";
+import { encodeBase58 } from "../../../src/core/base58.ts";
+import { base64, forged } from "../../support/transactions/tipping.ts";
+import {
+  FastCaller,
+  lent,
+  type Opened,
+  openWithPartner,
+  type Response,
+  taken,
+  transfer,
+} from "./fast-caller.ts";
+
+function signatureOf(wire: Uint8Array): string {
+  return encodeBase58(wire.subarray(1, 65));
+}
+
+const once = "?max-retries=0";
+
+async function send(opened: Opened, wire: Uint8Array, query = ""): Promise<Response> {
+  const caller = await FastCaller.open(opened.address);
+  const head = `POST /relayb${query} HTTP/1.1\r\nHost: a\r\napi-key: ${opened.key}\r\n`;
+  const body = Buffer.from(wire).toString("latin1");
+  return caller.call(`${head}Content-Length: ${wire.length}\r\n\r\n${body}`);
+}
+
+/** A gateway that has lent a connection after a first submission. */
+async function openLending(more: object = {}): Promise<Opened> {
+  const opened = await openWithPartner(more);
+  expect((await send(opened, transfer(1))).body.result).toBe(signatureOf(transfer(1)));
+  await lent(opened);
+  return opened;
+}
+
+async function kindsOf({ gateway }: Opened, wire: Uint8Array): Promise<readonly string[]> {
+  const [key] = await gateway.keys.keys();
+  const [status] = await gateway.submissions.statuses(key?.accountId ?? "", [signatureOf(wire)]);
+  const events = status?.events ?? [];
+  const times = events.map(({ atNs }) => atNs);
+  expect(times).toEqual(times.toSorted((a, b) => Number(a - b)));
+  return events.map(({ kind }) => kind);
+}
+
+it("sends a transaction once, before it is recorded, and records it like every other", async () => {
+  const opened = await openLending();
+  const before = taken(opened);
+  const wire = transfer(2);
+  expect((await send(opened, wire, once)).body.result).toBe(signatureOf(wire));
+  expect(taken(opened)).toBe(before + 1);
+  await expect
+    .poll(() => kindsOf(opened, wire), { timeout: 20_000 })
+    .toEqual(["received", "queued", "sent", "acknowledged"]);
+  expect((await send(opened, wire, once)).body.result).toBe(signatureOf(wire));
+  expect(taken(opened)).toBe(before + 1);
+  const bodies = opened.partner.posts.map(({ body }) => body.toString());
+  expect(bodies.filter((body) => body.includes(base64(wire))).length).toBe(1);
+  expect(opened.gateway.snapshot().fastPath).toMatchObject({ unclaimed: 0, abandoned: 0 });
+});
+
+it.each([
+  ["MEV protection", "?mev-protect=true"],
+  ["SWQoS only", "?swqos-only=true"],
+  ["revert protection", "?revert-protection=true"],
+  ["a minimum context slot", "?min-context-slot=1"],
+])("leaves a transaction with %s to the routes", async (_, query) => {
+  const opened = await openLending();
+  const before = taken(opened);
+  await send(opened, transfer(2), query);
+  expect(taken(opened)).toBe(before);
+});
+
+it.each<[name: string, wire: Uint8Array, message: string]>([
+  ["a forged signature", forged(transfer(2)), "signature"],
+  ["a tip that is too low", transfer(2, 999n), "tip"],
+  ["other bytes than a transaction", Buffer.alloc(99, 1), "body"],
+])("sends nothing for %s", async (_, wire, message) => {
+  const opened = await openLending();
+  const [before, posts] = [taken(opened), opened.partner.posts.length];
+  expect((await send(opened, wire)).body.error?.message).toContain(message);
+  expect(taken(opened)).toBe(before);
+  await send(opened, transfer(3));
+  await opened.partner.received(posts + 1);
+  expect(opened.partner.posts.length).toBe(posts + 1);
+});
+
+it("sends nothing beyond the limit of the key", async () => {
+  const opened = await openLending({
+    gateway: { warmUpSubmissions: 0, requestsPerSecond: 1, burst: 3 },
+  });
+  const statuses: number[] = [];
+  for (let i = 2; i < 8; i++) {
+    const before = taken(opened);
+    const { status } = await send(opened, transfer(i));
+    statuses.push(status);
+    if (status !== 200) expect(taken(opened)).toBe(before);
+  }
+  expect(statuses).toContain(429);
+});
+
+it("leaves everything to the routes if the configuration has the fast path off", async () => {
+  const opened = await openWithPartner({ gateway: { warmUpSubmissions: 0, fastPath: false } });
+  for (const i of [1, 2]) {
+    expect((await send(opened, transfer(i))).body.result).toBe(signatureOf(transfer(i)));
+  }
+  expect(opened.gateway.snapshot().fastPath).toBeNull();
+});
