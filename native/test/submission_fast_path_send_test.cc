@@ -4,26 +4,29 @@
 namespace shredway::test {
 namespace {
 
+// No sends: it was not sent.
+TakenRequest send_now(FastPathLab& lab, const Bytes& transaction) {
+  return lab.path->send_now(transaction).value_or(TakenRequest{});
+}
+
 // The transaction leaves once, by the lab's loan, which is then free again.
 void check_sent_now(FastPathLab& lab, const Bytes& transaction) {
   const uint64_t before_ns = clock_ns(CLOCK_MONOTONIC);
-  const auto taken = lab.path->send_now(transaction);
-  CHECK(taken.has_value());
-  if (!taken) return;
-  CHECK_EQ(taken->send_count, 1u);
-  CHECK_EQ(std::string(taken->signature.data(), taken->signature_length),
-           signature_of(transaction));
-  const FastSend& send = taken->sends[0];
+  const TakenRequest taken = send_now(lab, transaction);
+  CHECK_EQ(taken.send_count, 1u);
+  if (taken.send_count != 1) return;
+  CHECK_EQ(std::string(taken.signature.data(), taken.signature_length), signature_of(transaction));
+  const FastSend& send = taken.sends[0];
   CHECK(send.route == 0 && send.loan == lab.loan);
-  CHECK(before_ns <= taken->taken_ns && taken->taken_ns <= send.sent_ns);
+  CHECK(before_ns <= taken.taken_ns && taken.taken_ns <= send.sent_ns);
   const std::string request = partner_request(lab_route(), send.id, transaction);
-  CHECK_EQ(receive_text(lab.partner.far, request.size()), request);
+  CHECK(receive_text(lab.partner.far, request.size()) == request);
   CHECK_EQ(receive_now(lab.partner.far), "");
   lab.path->lend_again(lab.loan, kForever);
 }
 
 void check_not_sent_now(FastPathLab& lab, const Bytes& transaction) {
-  CHECK(!lab.path->send_now(transaction));
+  CHECK_EQ(send_now(lab, transaction).send_count, 0u);
   CHECK_EQ(receive_now(lab.partner.far), "");
 }
 
@@ -73,14 +76,13 @@ TEST(submission_fast_path_send_now_sends_on_every_route_that_fits) {
   FastRoute route = lab_route("dear");
   route.minimum_tip = kLabTip + 1;
   CHECK(lab.path->set_route(2, route));
-  CHECK(lab.path->lend(1, second.near, kForever).has_value());
-  CHECK(lab.path->lend(2, dear.near, kForever).has_value());
-  const auto taken = lab.path->send_now(transaction);
-  CHECK(taken && taken->send_count == 2);
-  if (!taken) return;
-  CHECK(taken->sends[0].route == 0 && taken->sends[1].route == 1);
-  const std::string request = partner_request(lab_route("second"), taken->sends[1].id, transaction);
-  CHECK_EQ(receive_text(second.far, request.size()), request);
+  for (const auto& [number, pair] : {std::pair{1u, &second}, std::pair{2u, &dear}})
+    CHECK(lab.path->lend(number, pair->near, kForever).has_value());
+  const TakenRequest taken = send_now(lab, transaction);
+  CHECK_EQ(taken.send_count, 2u);
+  CHECK(taken.sends[0].route == 0 && taken.sends[1].route == 1);
+  const std::string request = partner_request(lab_route("second"), taken.sends[1].id, transaction);
+  CHECK(receive_text(second.far, request.size()) == request);
   CHECK_EQ(receive_now(dear.far), "");
 }
 
@@ -105,7 +107,7 @@ TEST(submission_fast_path_send_now_reports_no_send_on_a_broken_connection) {
   close(std::exchange(lab.partner.far, -1));
   const auto is_reset = [&] { return send(lab.partner.near, "x", 1, MSG_NOSIGNAL) < 0; };
   CHECK(wait_until(is_reset));
-  CHECK(!lab.path->send_now(tip_transaction(1)));
+  CHECK_EQ(send_now(lab, tip_transaction(1)).send_count, 0u);
   // It is kept: JavaScript learns of its end by its own descriptor.
   CHECK(lab.path->reclaim(lab.loan));
 }
