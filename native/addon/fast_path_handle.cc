@@ -276,6 +276,7 @@ Napi::Value FastPathHandle::counts(const Napi::CallbackInfo& info) {
     object.Set(name, Napi::Number::New(env, static_cast<double>(value)));
   };
   set("taken", counts.taken);
+  set("direct", counts.direct);
   set("different", counts.different);
   set("rejected", counts.rejected);
   set("late", counts.late);

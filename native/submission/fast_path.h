@@ -81,6 +81,7 @@ struct TakenRequest {
 
 struct FastPathCounts {
   uint64_t taken = 0;      // requests that were sent on at least one route
+  uint64_t direct = 0;     // transactions that send_now() sent on at least one route
   uint64_t different = 0;  // requests that do not repeat the pattern
   uint64_t rejected = 0;   // transactions that JavaScript has to refuse, or to look at
   uint64_t late = 0;       // JavaScript was first

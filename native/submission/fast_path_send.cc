@@ -74,15 +74,13 @@ std::optional<TakenRequest> FastPath::send_now(std::span<const uint8_t> wire) {
   is_sendable = is_sendable && has_valid_signatures(candidate, callers_workspace_);
   {
     const std::scoped_lock lock(mutex_);
-    if (!is_sendable || !reserve_locked(candidate, callers_workspace_)) {
-      counts_.rejected++;
-      return {};
-    }
+    if (!is_sendable || !reserve_locked(candidate, callers_workspace_)) return {};
   }
   write_all(candidate, callers_workspace_);
   const std::scoped_lock lock(mutex_);
   TakenRequest taken = settle_locked(candidate, callers_workspace_);
   if (taken.send_count == 0) return {};
+  counts_.direct++;
   return taken;
 }
 
@@ -202,7 +200,6 @@ TakenRequest FastPath::settle_locked(const Candidate& candidate, const Workspace
                                        static_cast<uint32_t>(candidate.wire.size()),
                                        writing.sent_ns};
   }
-  if (taken.send_count > 0) counts_.taken++;
   return taken;
 }
 

@@ -133,7 +133,9 @@ void FastPath::finish(const Look& look) {
   connection.taken = settle_locked(look.candidate, workspace_);
   const bool is_taken = connection.taken.send_count > 0;
   connection.stage = is_taken ? Stage::sent : Stage::idle;
-  if (!is_taken) {
+  if (is_taken) {
+    counts_.taken++;
+  } else {
     counts_.unclaimed--;
     keys_[look.key].unclaimed--;
   }

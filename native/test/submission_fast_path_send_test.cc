@@ -37,8 +37,8 @@ TEST(submission_fast_path_send_now_sends_each_transaction_once) {
   lab.path->note(signature_of(tip_transaction(2)));
   check_not_sent_now(lab, tip_transaction(2));
   check_sent_now(lab, tip_transaction(3, kLabTip, false, TransactionVersion::v0));
-  CHECK_EQ(lab.path->counts().taken, 2u);
-  CHECK_EQ(lab.path->counts().rejected, 2u);
+  CHECK_EQ(lab.path->counts().direct, 2u);
+  CHECK_EQ(lab.path->counts().taken, 0u);
   CHECK_EQ(lab.path->counts().unclaimed, 0u);
 }
 

@@ -23,7 +23,7 @@ import {
 } from "../methods/send-batch.ts";
 import { submitBundle } from "../methods/send-bundle.ts";
 import { pairSize, submitIdeal } from "../methods/send-ideal.ts";
-import { sendNow, submitTransaction } from "../methods/send-transaction.ts";
+import { checkAndSubmit } from "../methods/send-transaction.ts";
 import { invalid } from "../schema/shapes.ts";
 import { prefixOf, tooLarge } from "./answers.ts";
 import { methodBytesMax } from "./body-limits.ts";
@@ -147,8 +147,6 @@ interface RawRequest {
 interface RawSubmission {
   readonly call: Call;
   readonly query: Query;
-  /** The bytes of the only transaction; null: several, or a text. */
-  readonly wire: Uint8Array | null;
   readonly readers: readonly Reader[];
   readonly protection: Protection;
 }
@@ -197,22 +195,14 @@ function singleOf([reader]: readonly Reader[]): Reader {
 }
 
 async function sendTransaction(submission: RawSubmission): Promise<unknown> {
-  const { call, query, wire, readers, protection } = submission;
+  const { call, query, readers, protection } = submission;
   const resends = rawParameters.maxRetries.read(query);
   const minContextSlot = rawParameters.minContextSlot.read(query) ?? null;
-  const sent = wire && minContextSlot === null ? sendNow(call, wire, protection) : null;
-  try {
-    const transaction = singleOf(readers)(call, "body");
-    call.admission.checkTip("sendTransaction", "body", [transaction]);
-    const isVerified = sent?.signature === transaction.signature;
-    if (!isVerified) await call.admission.verify([transaction], () => "body");
-    call.admission.checkContext(minContextSlot);
-    const resendsMax = resends === undefined ? null : Number(resends);
-    await submitTransaction(call, transaction, { ...protection, resendsMax }, sent);
-    return transaction.signature;
-  } finally {
-    if (sent) call.dependencies.fastSends?.abandoned(sent);
-  }
+  const transaction = singleOf(readers)(call, "body");
+  const resendsMax = resends === undefined ? null : Number(resends);
+  const options = { ...protection, resendsMax };
+  await checkAndSubmit(call, { transaction, what: "body", options, minContextSlot });
+  return transaction.signature;
 }
 
 const senders = { sendTransaction, sendBundle, sendBatch, sendIdeal, sendAlt } as const;
@@ -226,11 +216,10 @@ export async function runRaw(
   const isSingle = method === "sendTransaction" || method === "sendAlt";
   const call = context.callOf(method, [method === "sendBatch" ? "batch" : "submit"]);
   const readers = (isText ? textReaders : byteReaders)(body, isSingle);
-  const wire = isSingle && !isText ? body : null;
   const protection = readProtection([], call.uri);
   return context.limited(() =>
     context.submitted(call, [], (recorded) =>
-      senders[method]({ call: recorded, query, wire, readers, protection }),
+      senders[method]({ call: recorded, query, readers, protection }),
     ),
   );
 }

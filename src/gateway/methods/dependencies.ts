@@ -79,6 +79,8 @@ interface SignatureVerifier {
    * event loop.
    */
   verify(wire: Uint8Array, isBusy: boolean): boolean | Promise<boolean> | null;
+  /** Whether the caller may verify it on the event loop, which counts. Absent: never. */
+  mayVerifyNow?(wire: Uint8Array, isBusy: boolean): boolean;
 }
 
 interface Base58 {

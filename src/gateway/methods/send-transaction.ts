@@ -44,25 +44,54 @@ function isProtected({ mevProtect, swqosOnly, revertProtection }: Protection): b
 }
 
 /** Sends a transaction before it is recorded, if every route may have it. null: it was not sent. */
-export function sendNow(call: Call, wire: Uint8Array, protection: Protection): TakenRequest | null {
+function sendNow(call: Call, wire: Uint8Array, options: SubmitOptions): TakenRequest | null {
   const { fastSends } = call.dependencies;
-  if (!fastSends || isProtected(protection) || isOwnBundle(call)) return null;
-  return fastSends.mayTake(call.key.accountId) ? fastSends.send(wire) : null;
+  if (!fastSends?.mayTake(call.key.accountId) || isProtected(options) || isOwnBundle(call)) {
+    return null;
+  }
+  return call.admission.mayVerifyNow(wire) ? fastSends.send(wire) : null;
 }
 
-/**
- * Submits a decoded transaction; also used for transactions from raw bodies. `sent`: what `sendNow` returned
- * for it.
- */
-export async function submitTransaction(
+/** A decoded transaction, and what its call requires. */
+interface Sending {
+  readonly transaction: TransactionFacts;
+  /** Its place in the request, for errors. */
+  readonly what: string;
+  readonly options: SubmitOptions;
+  readonly minContextSlot: bigint | null;
+  /** Absent: none. */
+  readonly preflight?: () => Promise<void>;
+}
+
+/** Checks and submits a transaction; also used for transactions from raw bodies. */
+export async function checkAndSubmit(call: Call, sending: Sending): Promise<void> {
+  const { transaction, what, options, minContextSlot, preflight } = sending;
+  const { admission, dependencies } = call;
+  admission.checkTip("sendTransaction", what, [transaction]);
+  const claimed = call.fastPath?.claim() ?? null;
+  // Nothing may refuse it afterwards.
+  const isUnconditional = minContextSlot === null && !preflight;
+  const sent = !claimed && isUnconditional ? sendNow(call, transaction.wire, options) : null;
+  const taken = claimed ?? sent;
+  try {
+    const isVerified = taken?.signature === transaction.signature;
+    if (!isVerified) await admission.verify([transaction], () => what);
+    admission.checkContext(minContextSlot);
+    await preflight?.();
+    await submitTransaction(call, transaction, options, taken);
+  } finally {
+    if (sent) dependencies.fastSends?.abandoned(sent);
+  }
+}
+
+async function submitTransaction(
   call: Call,
   transaction: TransactionFacts,
   options: SubmitOptions,
-  sent: TakenRequest | null = null,
+  taken: TakenRequest | null,
 ): Promise<void> {
   const isBundle = isOwnBundle(call);
-  const claimed = call.fastPath?.claim();
-  const taken = sent ?? claimed;
+  const takenNs = taken ? wallNsOf(taken.takenNs, call) : call.receivedNs;
   const transactions = [transaction];
   await call.dependencies.submissions.submit({
     accountId: call.key.accountId,
@@ -70,7 +99,7 @@ export async function submitTransaction(
     transactions,
     isBundle,
     options: isBundle ? { ...options, revertProtection: true } : options,
-    receivedNs: claimed ? wallNsOf(claimed.takenNs, call) : call.receivedNs,
+    receivedNs: takenNs < call.receivedNs ? takenNs : call.receivedNs,
     ...(call.ingress && { ingress: call.ingress }),
     ...(taken && { taken }),
   });
@@ -131,13 +160,16 @@ async function run(
   const { encoding, skipPreflight, preflightCommitment: commitment } = args.options;
   const { minContextSlot, maxRetries: resendsMax } = args.options;
   const options = { ...readProtection(given, uri), resendsMax };
-  const transaction = admission.read("params[0]", args.transaction, encoding);
-  admission.checkTip("sendTransaction", "params[0]", [transaction]);
-  const isVerified = call.fastPath?.claim()?.signature === transaction.signature;
-  if (!isVerified) await admission.verify([transaction], () => "params[0]");
-  admission.checkContext(minContextSlot);
-  if (!skipPreflight) await admission.preflight(transaction.wire, { commitment, minContextSlot });
-  await submitTransaction(call, transaction, options);
+  const what = "params[0]";
+  const transaction = admission.read(what, args.transaction, encoding);
+  const preflight = () => admission.preflight(transaction.wire, { commitment, minContextSlot });
+  await checkAndSubmit(call, {
+    transaction,
+    what,
+    options,
+    minContextSlot,
+    ...(!skipPreflight && { preflight }),
+  });
   const isPlain = skipPreflight && minContextSlot === null && !isProtected(options);
   if (isPlain && encoding !== null) teach(call, encoding);
   return transaction.signature;

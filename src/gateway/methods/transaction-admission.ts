@@ -79,6 +79,11 @@ export class TransactionAdmission {
     throw new ShredwayError("tip_too_low", message, options);
   }
 
+  /** Whether the signatures of this transaction may be verified on the event loop now. */
+  mayVerifyNow(wire: Uint8Array): boolean {
+    return this.#dependencies.verifier.mayVerifyNow?.(wire, this.#isBusy()) ?? false;
+  }
+
   /** Throws ShredwayError "signature_invalid", or "overloaded" if the verifier's queue is full. */
   async verify(
     transactions: readonly TransactionFacts[],

@@ -34,11 +34,15 @@ export class PromptVerifier {
    * for the event loop.
    */
   verify(wire: Uint8Array, isBusy = false): boolean | Promise<boolean> | null {
+    return this.mayVerifyNow(wire, isBusy)
+      ? this.#threads.verifyNow(wire)
+      : this.#threads.verify(wire);
+  }
+
+  /** Whether the caller may verify this transaction on the event loop. Counts as one that was verified here. */
+  mayVerifyNow(wire: Uint8Array, isBusy: boolean): boolean {
     const isShort = (wire[0] ?? 0) <= signaturesMax;
-    if (isShort && !isBusy && this.#threads.pending === 0 && this.#take()) {
-      return this.#threads.verifyNow(wire);
-    }
-    return this.#threads.verify(wire);
+    return isShort && !isBusy && this.#threads.pending === 0 && this.#take();
   }
 
   #take(): boolean {

@@ -132,7 +132,7 @@ const http: readonly Metric<GatewayFacts>[] = [
   counters(
     "shredway_gateway_fast_path_requests_total",
     ["result"],
-    "Requests on the fast path by result: taken (sent first), late (read first), " +
+    "Requests on the fast path by result: taken (sent before they were read), late (read first), " +
       "different (no repetition of an accepted request), rejected (left to the usual checks).",
     ({ fastPath }, add) => {
       if (!fastPath) return;
@@ -141,6 +141,11 @@ const http: readonly Metric<GatewayFacts>[] = [
         add([result], BigInt(count));
       }
     },
+  ),
+  counter(
+    "shredway_gateway_fast_path_direct_total",
+    "Transactions that were sent after they were read, and before they were recorded.",
+    ({ fastPath }) => (fastPath ? BigInt(fastPath.direct) : null),
   ),
   counter(
     "shredway_gateway_fast_path_abandoned_total",

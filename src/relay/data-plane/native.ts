@@ -248,6 +248,7 @@ export interface NativeSignatureVerifier {
 export interface NativeFastPathCounts {
   /** Requests that were sent on at least one route. */
   readonly taken: number;
+  readonly direct: number;
   /** Requests that do not repeat an accepted one. */
   readonly different: number;
   /** Transactions that the gateway has to refuse, or to look at. */

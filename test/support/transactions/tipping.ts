@@ -19,6 +19,8 @@ export interface TippingChoices {
   /** Makes transactions differ. */
   readonly amount?: bigint;
   readonly from?: Keypair;
+  /** Each signs too (legacy transactions only). */
+  readonly coSigners?: readonly Keypair[];
   /** An account that no instruction uses. */
   readonly mention?: PublicKey;
 }
@@ -45,8 +47,10 @@ export function tipping(choices: TippingChoices = {}): Uint8Array {
     blockhash,
     lastValidBlockHeight: 0, // only for clients that wait
   });
+  const { coSigners = [] } = choices;
   transaction.add(...instructionsOf(choices));
-  transaction.sign(from);
+  for (const signer of coSigners) transaction.add(transferOf(signer, bob, 1n));
+  transaction.sign(from, ...coSigners);
   return Uint8Array.from(transaction.serialize());
 }
 
