@@ -49,6 +49,7 @@ function sourcesHash() {
     "crypto",
     "deshred",
     "net",
+    "quic",
     "relay",
     "shred",
     "stream",

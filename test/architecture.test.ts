@@ -225,6 +225,7 @@ const nativeIncludes: Readonly<Record<string, readonly string[]>> = {
   system: [],
   crypto: ["system"],
   net: ["system"],
+  quic: ["net", "crypto", "system"],
   clone: ["net", "system"],
   xdp: ["clone", "net", "system"],
   shred: ["crypto", "system"],
@@ -239,6 +240,7 @@ const nativeIncludes: Readonly<Record<string, readonly string[]>> = {
     "stream",
     "verify",
     "submission",
+    "quic",
     "clone",
     "xdp",
     "net",
@@ -262,10 +264,11 @@ const socketFolders: readonly string[] = ["net", "clone", "xdp", "system"];
 const socketCalls =
   /(?<![\w.>])(?:::)?(socket|bind|connect|listen|accept4?|send|sendto|sendmsg|sendmmsg|recv|recvfrom|recvmsg|recvmmsg|setsockopt|getsockopt|ppoll|epoll_wait)\((?!\))/;
 const clockCalls = /\b(clock_gettime|clock_ns|gettimeofday|std::chrono)\b/;
-/** The fast path reads and writes sockets that JavaScript has opened. */
+/** They read and write sockets that JavaScript has opened. */
 const socketUsers: readonly string[] = [
   "native/submission/fast_path_thread.cc",
   "native/submission/fast_path_send.cc",
+  "native/quic/first_packet_socket.cc",
 ];
 const clockReaders = [
   ...socketUsers,

@@ -13,6 +13,7 @@
 
 #include "addon/arguments.h"
 #include "addon/fast_path_handle.h"
+#include "addon/first_packet_handle.h"
 #include "addon/probe_handle.h"
 #include "addon/relay_handle.h"
 #include "addon/traffic_handles.h"
@@ -281,6 +282,7 @@ Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
   exports.Set("Shredder", ShredderHandle::define(env));
   exports.Set("TransactionInspector", TransactionInspectorHandle::define(env));
   exports.Set("SignatureVerifier", SignatureVerifierHandle::define(env));
+  exports.Set("FirstPackets", FirstPacketHandle::define(env));
   exports.Set("FastPath", FastPathHandle::define(env));
   exports.Set("findCoSigningPlace", Napi::Function::New<find_co_signing_place>(env));
   exports.Set("encodeBase58", Napi::Function::New<encode_base58>(env));

@@ -225,6 +225,11 @@ Endpoint local_endpoint(int fd) {
   return endpoint_from_sockaddr(reinterpret_cast<const sockaddr*>(&address));
 }
 
+void set_buffers(int fd, uint32_t bytes) {
+  set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, bytes);
+  set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, bytes);
+}
+
 uint32_t receive_buffer_bytes(int fd) { return int_option(fd, SO_RCVBUF); }
 
 uint32_t send_buffer_bytes(int fd) { return int_option(fd, SO_SNDBUF); }

@@ -74,6 +74,8 @@ bool refuse_port_sharing(int fd);
 std::string connect_socket(int fd, const Endpoint& to);
 
 Endpoint local_endpoint(int fd);
+// Requests a size of both buffers.
+void set_buffers(int fd, uint32_t bytes);
 // Size that the kernel granted (the kernel uses half of it for bookkeeping).
 uint32_t receive_buffer_bytes(int fd);
 uint32_t send_buffer_bytes(int fd);

@@ -8,6 +8,8 @@
 import type { Socket } from "node:dgram";
 import { systemClock, type Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
+import { native } from "../../relay/data-plane/native.ts";
+import type { FirstPacketListener } from "../../relay/data-plane/native-first-packets.ts";
 import { adoptUdpSocket } from "../../relay/data-plane/udp-socket.ts";
 import {
   confineThisProcess,
@@ -75,8 +77,12 @@ class Main {
   #open({ settings, credentials }: OpenRequest): void {
     const quiche = requireQuiche();
     const sockets = settings.listeners.map(({ host }, index) => {
-      const first = channelDescriptor + 1 + 2 * index;
-      return [adoptSocket(first, host), adoptSocket(first + 1, host)] as const;
+      const descriptor = channelDescriptor + 1 + 2 * index;
+      return {
+        socket: adoptSocket(descriptor, host),
+        openFirstPackets: (key: Uint8Array, passed: FirstPacketListener) =>
+          new (native().FirstPackets)(descriptor + 1, ingressBufferBytes, key, passed),
+      };
     });
     this.#server = new IngressServer({
       quiche,

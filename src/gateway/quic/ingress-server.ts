@@ -1,11 +1,12 @@
 // The QUIC server of the ingress: sockets, first packets, and connections by id.
 //
-// Runs in a confined process (ingress-process-main.ts), and directly in tests. A first packet leads to a
-// connection, a retry, a version negotiation, or nothing; handshake-limits.ts decides. Packets that arrive
-// together are processed together, with one response for all.
+// Runs in a confined process (ingress-process-main.ts). The addon reads the sockets of first packets and stops
+// most of a flood (native/quic/first_packets.h). Any other first packet leads to a connection, a retry, a version
+// negotiation, or nothing; handshake-limits.ts decides. Packets that arrive together are processed together, with
+// one response for all.
 
 import { randomBytes } from "node:crypto";
-import type { RemoteInfo, Socket } from "node:dgram";
+import type { Socket } from "node:dgram";
 import { formatEndpoint, parseAddress } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import { dialects } from "../../core/quic/dialects.ts";
@@ -18,6 +19,10 @@ import {
   type QuicheConnection,
   type QuicheCredentials,
 } from "../../core/quic/quiche.ts";
+import type {
+  FirstPacketListener,
+  NativeFirstPackets,
+} from "../../relay/data-plane/native-first-packets.ts";
 import { HandshakeLimits } from "./handshake-limits.ts";
 import { type LongHeader, readLongHeader } from "./long-header.ts";
 import { RetryTokens } from "./retry-tokens.ts";
@@ -38,8 +43,8 @@ interface ServerDependencies {
   readonly clock: Clock;
   readonly settings: IngressSettings;
   readonly credentials: QuicheCredentials;
-  /** The two bound sockets of each listener, in their order. The first one also sends. */
-  readonly sockets: readonly (readonly [Socket, Socket])[];
+  /** The bound sockets of each listener, in their order. */
+  readonly sockets: readonly ListenerSockets[];
   /** None of these may throw. */
   readonly connected: (connection: IngressConnection) => void;
   readonly received: (stream: IngressStream) => void;
@@ -68,10 +73,23 @@ const heldBytesPerConnection = 32 * 1024;
 /** Shorter destination ids of first packets are invalid (RFC 9000, 7.2). */
 const firstIdBytesMin = 8;
 
+interface ListenerSockets {
+  /** Receives the packets of connections, and sends. */
+  readonly socket: Socket;
+  /** Opens the socket that receives packets with a long header. `key`: of the tokens. */
+  readonly openFirstPackets: (key: Uint8Array, passed: FirstPacketListener) => NativeFirstPackets;
+}
+
 interface Listener {
   readonly index: number;
-  readonly sockets: readonly [Socket, Socket];
+  readonly socket: Socket;
+  readonly firstPackets: NativeFirstPackets;
   readonly local: QuicheAddress;
+}
+
+interface KnownIds {
+  readonly ids: readonly Buffer[];
+  readonly firstPackets: NativeFirstPackets;
 }
 
 function keyOf(connectionId: Uint8Array): string {
@@ -91,7 +109,7 @@ export class IngressServer {
   readonly #listeners: readonly Listener[];
   /** Connections by our id, and by the id that the client chose for its first packets. */
   readonly #byId = new Map<string, ServerConnection>();
-  readonly #keys = new Map<ServerConnection, readonly string[]>();
+  readonly #ids = new Map<ServerConnection, KnownIds>();
   readonly #byNumber = new Map<number, ServerConnection>();
   #due = new Set<ServerConnection>();
   #next = 0;
@@ -103,6 +121,8 @@ export class IngressServer {
   };
   #failedPackets = 0;
   #lastFailure = "";
+  /** Packets from link-local addresses among the first ones, at the last report. */
+  #linkLocal = 0;
   readonly #counts: MutableCounts = {
     packets: 0,
     unknownPackets: 0,
@@ -134,17 +154,20 @@ export class IngressServer {
     this.#tokens = new RetryTokens(clock);
     this.#resets = new StatelessResets(credentials.keyPem);
     this.#config = this.#makeConfig(credentials);
-    this.#listeners = sockets.map((pair, index) => {
-      const { address, port } = pair[0].address();
-      return { index, sockets: pair, local: { host: address, port } };
+    this.#listeners = sockets.map(({ socket, openFirstPackets }, index) => {
+      const { address, port } = socket.address();
+      const firstPackets = openFirstPackets(this.#tokens.key, (packet, from, fromPort) =>
+        this.#receive(packet, { host: from, port: fromPort }, listener),
+      );
+      const listener = { index, socket, firstPackets, local: { host: address, port } };
+      socket.on("message", (packet, from) => {
+        this.#counts.packets++;
+        this.#receive(packet, { host: from.address, port: from.port }, listener);
+      });
+      // Errors of earlier packets; QUIC detects the loss itself.
+      socket.on("error", (error) => this.#failedToReceive(error));
+      return listener;
     });
-    for (const listener of this.#listeners) {
-      for (const socket of listener.sockets) {
-        socket.on("message", (packet, from) => this.#receive(packet, from, listener));
-        // Errors of earlier packets; QUIC detects the loss itself.
-        socket.on("error", (error) => this.#failedToReceive(error));
-      }
-    }
   }
 
   /** "ip:port" of each socket. */
@@ -155,7 +178,16 @@ export class IngressServer {
   }
 
   get counts(): IngressCounts {
-    return { ...this.#counts, drops: { ...this.#drops } };
+    const counts = { ...this.#counts };
+    for (const { firstPackets } of this.#listeners) {
+      const { received, retries, invalidTokens, unknown, limited } = firstPackets.counts();
+      counts.packets += received;
+      counts.retries += retries;
+      counts.invalidTokens += invalidTokens;
+      counts.unknownPackets += unknown;
+      counts.limitedHandshakes += limited;
+    }
+    return { ...counts, drops: { ...this.#drops } };
   }
 
   /** Whether dropped streams of the connection are not reported yet. */
@@ -172,7 +204,13 @@ export class IngressServer {
 
   /** Number of packets that could not be sent or received, and the kernel's last error. */
   get failures(): { readonly packets: number; readonly last: string } {
-    return { packets: this.#failedPackets, last: this.#lastFailure };
+    const linkLocal = this.#listeners.reduce(
+      (sum, { firstPackets }) => sum + firstPackets.counts().linkLocal,
+      0,
+    );
+    const last = linkLocal > this.#linkLocal ? linkLocalText : this.#lastFailure;
+    this.#linkLocal = linkLocal;
+    return { packets: this.#failedPackets + linkLocal, last };
   }
 
   /** A new certificate, for new connections. */
@@ -208,9 +246,12 @@ export class IngressServer {
   /** Closes all connections with notice. The sockets are closed one turn later, after their last packets. */
   async close(): Promise<void> {
     this.#work(); // sends the last responses
-    for (const connection of this.#keys.keys()) connection.leave();
+    for (const connection of this.#ids.keys()) connection.leave();
     await new Promise((resolve) => setImmediate(resolve));
-    for (const { sockets } of this.#listeners) for (const socket of sockets) socket.close();
+    for (const { socket, firstPackets } of this.#listeners) {
+      firstPackets.close();
+      socket.close();
+    }
   }
 
   #makeConfig(credentials: QuicheCredentials): QuicheConfig {
@@ -233,9 +274,7 @@ export class IngressServer {
     return config;
   }
 
-  #receive(packet: Buffer, { address: host, port }: RemoteInfo, listener: Listener): void {
-    this.#counts.packets++;
-    const from = { host, port };
+  #receive(packet: Buffer, from: QuicheAddress, listener: Listener): void {
     const connection = this.#connectionOf(packet, from, listener);
     if (!connection) return;
     if (connection.receive(packet, from)) this.#schedule(connection);
@@ -360,9 +399,12 @@ export class IngressServer {
     const connection = new ServerConnection(id, this.#hostOf(listener, isProven), quic, path);
     this.#inProgress++;
     // Until the client knows our id, it sends to its own.
-    const keys = [keyOf(scid), keyOf(dcid)];
-    this.#keys.set(connection, keys);
-    for (const key of keys) this.#byId.set(key, connection);
+    const ids = [scid, dcid].map((each) => Buffer.from(each));
+    this.#ids.set(connection, { ids, firstPackets: listener.firstPackets });
+    for (const each of ids) {
+      this.#byId.set(keyOf(each), connection);
+      listener.firstPackets.know(each);
+    }
     return connection;
   }
 
@@ -403,15 +445,19 @@ export class IngressServer {
   }
 
   #ended(connection: ServerConnection, end: string): void {
-    for (const key of this.#keys.get(connection) ?? []) this.#byId.delete(key);
-    this.#keys.delete(connection);
+    const known = this.#ids.get(connection);
+    for (const each of known?.ids ?? []) {
+      this.#byId.delete(keyOf(each));
+      known?.firstPackets.forget(each);
+    }
+    this.#ids.delete(connection);
     if (this.#byNumber.delete(connection.id)) this.#dependencies.ended(connection.id, end);
     else this.#counts.failedHandshakes++;
   }
 
-  #send(packet: Buffer, { host, port }: QuicheAddress, { sockets }: Listener): void {
+  #send(packet: Buffer, { host, port }: QuicheAddress, { socket }: Listener): void {
     try {
-      sockets[0].send(packet, port, host, this.#sent);
+      socket.send(packet, port, host, this.#sent);
     } catch (error) {
       this.#fail(error);
     }

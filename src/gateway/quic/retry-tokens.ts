@@ -1,6 +1,7 @@
 // Tokens of stateless retries: a sender proves that it receives packets at its address.
 //
-// Called by the QUIC ingress and by the sandbox's leaders for first packets (RFC 9000, 8.1). A token
+// Called by the QUIC ingress and by the sandbox's leaders for first packets (RFC 9000, 8.1). Under load, the
+// addon makes the ingress's tokens in the same layout. A token
 // contains the original connection id of the sender. It is valid for one address, one of our connection
 // ids and a limited time. Layout: u64 big-endian of the expiry (ns, monotonic) | original connection id |
 // HMAC.
@@ -15,7 +16,8 @@ const macBytes = 32;
 
 export class RetryTokens {
   readonly #clock: Clock;
-  readonly #key = randomBytes(32);
+  /** 32 bytes. The addon makes tokens with it, too (native/quic/retry.h). */
+  readonly key = randomBytes(32);
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -42,7 +44,7 @@ export class RetryTokens {
   }
 
   #mac(body: Uint8Array, { host, port }: QuicheAddress, scid: Uint8Array): Buffer {
-    const hmac = createHmac("sha256", this.#key);
+    const hmac = createHmac("sha256", this.key);
     // Both ids have variable lengths: the lengths are included, so that no byte can move from one
     // to the other.
     hmac.update(Uint8Array.of(body.length, scid.length)).update(body).update(scid);

@@ -16,6 +16,7 @@ import {
   verdictNames,
   workerCounterNames,
 } from "./names.ts";
+import type { FirstPacketsConstructor } from "./native-first-packets.ts";
 
 interface NativeDescription {
   readonly verdicts: readonly string[];
@@ -354,6 +355,7 @@ interface NativeAddon {
     frontKeyRanges: Uint8Array,
   ) => NativeTransactionInspector;
   SignatureVerifier: new (threads: number, queueMax: number) => NativeSignatureVerifier;
+  FirstPackets: FirstPacketsConstructor;
   FastPath: new () => NativeFastPath;
   /** -1: the system refused. */
   duplicateDescriptor(descriptor: number): number;

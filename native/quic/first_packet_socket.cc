@@ -1,0 +1,84 @@
+#include "quic/first_packet_socket.h"
+
+#include <sys/socket.h>
+#include <time.h>
+
+#include <utility>
+
+#include "net/thread.h"
+
+namespace shredway {
+namespace {
+
+constexpr uint8_t kLinkLocalFirst = 0xfe;
+constexpr uint8_t kLinkLocalSecond = 0x80;  // with the next two bits
+
+// Its answers need the interface, which the confined process cannot name.
+bool is_link_local(const Endpoint& from) {
+  return !from.is_ipv4() && from.address[0] == kLinkLocalFirst &&
+         (from.address[1] & 0xc0) == kLinkLocalSecond;
+}
+
+}  // namespace
+
+struct FirstPacketSocket::Memory {
+  std::array<std::array<uint8_t, kFirstPacketBytesMax>, kFirstPacketBatchMax> packets;
+  std::array<sockaddr_storage, kFirstPacketBatchMax> addresses;
+  std::array<iovec, kFirstPacketBatchMax> parts;
+  std::array<mmsghdr, kFirstPacketBatchMax> messages;
+  std::array<RetryPacket, kFirstPacketBatchMax> answers;
+  std::array<iovec, kFirstPacketBatchMax> answer_parts;
+  std::array<mmsghdr, kFirstPacketBatchMax> answer_messages;
+};
+
+FirstPacketSocket::FirstPacketSocket(UdpSocket socket, const RetryKey& key)
+    : socket_(std::move(socket)), packets_(key), memory_(std::make_shared<Memory>()) {
+  passed_.reserve(kFirstPacketBatchMax);
+}
+
+const std::vector<PassedPacket>& FirstPacketSocket::handle_batch() {
+  Memory& memory = *memory_;
+  passed_.clear();
+  for (size_t i = 0; i < kFirstPacketBatchMax; i++) {
+    memory.parts[i] = {memory.packets[i].data(), kFirstPacketBytesMax};
+    msghdr& header = memory.messages[i].msg_hdr;
+    header = {};
+    header.msg_name = &memory.addresses[i];
+    header.msg_namelen = sizeof memory.addresses[i];
+    header.msg_iov = &memory.parts[i];
+    header.msg_iovlen = 1;
+  }
+  const int count =
+      recvmmsg(socket_.fd(), memory.messages.data(), kFirstPacketBatchMax, MSG_DONTWAIT, nullptr);
+  const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+  was_full_ = count == static_cast<int>(kFirstPacketBatchMax);
+  unsigned answers = 0;
+  for (int i = 0; i < count; i++) {
+    const auto at = static_cast<size_t>(i);
+    const auto* address = reinterpret_cast<const sockaddr*>(&memory.addresses[at]);
+    const Endpoint from = endpoint_from_sockaddr(address);
+    const ByteView packet(memory.packets[at].data(), memory.messages[at].msg_len);
+    RetryPacket& answer = memory.answers[answers];
+    const auto verdict = is_link_local(from) ? packets_.refuse_link_local()
+                                             : packets_.judge(packet, from, now_ns, answer);
+    if (verdict == FirstPackets::Verdict::pass) passed_.push_back({packet, from});
+    if (verdict != FirstPackets::Verdict::retry) continue;
+    memory.answer_parts[answers] = {answer.bytes.data(), answer.length};
+    msghdr& header = memory.answer_messages[answers].msg_hdr;
+    header = {};
+    header.msg_name = &memory.addresses[at];
+    header.msg_namelen = memory.messages[at].msg_hdr.msg_namelen;
+    header.msg_iov = &memory.answer_parts[answers];
+    header.msg_iovlen = 1;
+    answers++;
+  }
+  // An answer that the kernel refuses is lost: the client sends its packet again.
+  for (unsigned sent = 0; sent < answers;) {
+    const int taken =
+        sendmmsg(socket_.fd(), memory.answer_messages.data() + sent, answers - sent, MSG_DONTWAIT);
+    sent += taken > 0 ? static_cast<unsigned>(taken) : 1;
+  }
+  return passed_;
+}
+
+}  // namespace shredway

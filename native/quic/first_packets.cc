@@ -1,0 +1,129 @@
+#include "quic/first_packets.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace shredway {
+namespace {
+
+constexpr uint64_t kSecond_ns = 1'000'000'000;
+// One first packet without a token is passed on in this time, and a few at once: a handshake
+// costs up to a millisecond of the event loop.
+constexpr uint64_t kUnproven_ns = 10'000'000;
+constexpr uint64_t kUnprovenAtOnce = 4;
+constexpr uint32_t kRetriesPerSecond = 20'000;
+// Packets of other versions.
+constexpr uint32_t kOthersPerSecond = 1000;
+constexpr uint32_t kVersion1 = 1;
+constexpr uint8_t kLongHeaderBit = 0x80;
+constexpr uint8_t kTypeBits = 0x30;  // 0: Initial
+constexpr size_t kIdsAt = 5;
+constexpr size_t kFirstPacketBytesMin = 1200;  // RFC 9000, 14.1
+constexpr size_t kFirstIdBytesMin = 8;         // RFC 9000, 7.2
+
+std::string_view text_of(ByteView bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+uint32_t version_of(ByteView packet) {
+  return uint32_t{packet[1]} << 24 | uint32_t{packet[2]} << 16 | uint32_t{packet[3]} << 8 |
+         packet[4];
+}
+
+// An id with its length before it; false: it is cut off.
+bool take_id(ByteView packet, size_t& at, ByteView& id) {
+  if (at >= packet.size()) return false;
+  const size_t length = packet[at];
+  if (packet.size() - at - 1 < length) return false;
+  id = packet.subspan(at + 1, length);
+  at += 1 + length;
+  return true;
+}
+
+// A token with its length as a variable-length integer before it; false: it is cut off.
+bool take_token(ByteView packet, size_t at, ByteView& token) {
+  if (at >= packet.size()) return false;
+  const size_t more = (size_t{1} << (packet[at] >> 6)) - 1;
+  if (packet.size() - at <= more) return false;
+  uint64_t length = packet[at] & 0x3f;
+  for (size_t i = 1; i <= more; i++) length = length << 8 | packet[at + i];
+  at += 1 + more;
+  if (packet.size() - at < length) return false;
+  token = packet.subspan(at, static_cast<size_t>(length));
+  return true;
+}
+
+}  // namespace
+
+FirstPackets::FirstPackets(const RetryKey& key) : key_(key), id_key_(random_hash_key()) {}
+
+FirstPackets::Verdict FirstPackets::drop(uint64_t& count) {
+  count++;
+  return Verdict::drop;
+}
+
+FirstPackets::Verdict FirstPackets::pass_if(uint32_t& left) {
+  if (left == 0) return drop(counts_.limited);
+  left--;
+  return Verdict::pass;
+}
+
+FirstPackets::Verdict FirstPackets::refuse_link_local() {
+  counts_.received++;
+  counts_.unknown++;
+  return drop(counts_.link_local);
+}
+
+FirstPackets::Verdict FirstPackets::judge(ByteView packet, const Endpoint& from, uint64_t now_ns,
+                                          RetryPacket& answer) {
+  counts_.received++;
+  if (now_ns >= second_.end_ns)
+    second_ = {now_ns + kSecond_ns, 0, kRetriesPerSecond, kOthersPerSecond};
+  second_.received++;
+  RetryRequest request{
+      .from = from, .client_id = {}, .original_id = {}, .own_id = {}, .now_ns = now_ns};
+  size_t at = kIdsAt;
+  const bool is_readable = packet.size() > kIdsAt && (packet[0] & kLongHeaderBit) != 0 &&
+                           take_id(packet, at, request.original_id) &&
+                           take_id(packet, at, request.client_id);
+  if (!is_readable) return drop(counts_.unknown);
+  if (known_.contains(text_of(request.original_id))) return Verdict::pass;
+  if (version_of(packet) != kVersion1) return pass_if(second_.others);
+  const bool is_first = packet.size() >= kFirstPacketBytesMin && (packet[0] & kTypeBits) == 0 &&
+                        request.original_id.size() >= kFirstIdBytesMin &&
+                        request.original_id.size() <= kQuicIdBytesMax &&
+                        request.client_id.size() <= kQuicIdBytesMax;
+  return is_first ? judge_initial(packet, at, request, answer) : drop(counts_.unknown);
+}
+
+bool FirstPackets::takes_unproven(uint64_t now_ns) {
+  unproven_until_ns_ = std::max(unproven_until_ns_, now_ns);
+  if (unproven_until_ns_ - now_ns > (kUnprovenAtOnce - 1) * kUnproven_ns) return false;
+  unproven_until_ns_ += kUnproven_ns;
+  return true;
+}
+
+FirstPackets::Verdict FirstPackets::judge_initial(ByteView packet, size_t token_at,
+                                                  const RetryRequest& request,
+                                                  RetryPacket& answer) {
+  ByteView token;
+  if (!take_token(packet, token_at, token)) return drop(counts_.unknown);
+  if (!token.empty()) {
+    const bool is_valid =
+        is_retry_token(token, request.from, request.original_id, request.now_ns, key_);
+    return is_valid ? Verdict::pass : drop(counts_.invalid_tokens);
+  }
+  if (takes_unproven(request.now_ns)) return Verdict::pass;
+  if (second_.retries == 0) return drop(counts_.limited);
+  second_.retries--;
+  counts_.retries++;
+  RetryRequest own = request;
+  std::array<uint8_t, sizeof next_id_> number;
+  std::memcpy(number.data(), &++next_id_, sizeof next_id_);
+  const uint64_t id = sip_hash(number.data(), number.size(), id_key_);
+  std::memcpy(own.own_id.data(), &id, sizeof id);
+  write_retry(own, key_, answer);
+  return Verdict::retry;
+}
+
+}  // namespace shredway

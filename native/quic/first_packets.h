@@ -1,0 +1,77 @@
+// First packets: decides about packets with a long header that belong to no known connection.
+//
+// A flood of first packets from forged addresses ends here. A few first packets a second are passed
+// on, so that clients connect without a further round trip; every other sender must first return a
+// token. Packets of known connections and with a valid token are always passed on. No I/O.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "crypto/sip_hash.h"
+#include "quic/retry.h"
+
+namespace shredway {
+
+// Since the start.
+struct FirstPacketCounts {
+  uint64_t received = 0;
+  uint64_t retries = 0;
+  uint64_t invalid_tokens = 0;
+  uint64_t unknown = 0;  // not readable, or of a connection that does not exist
+  uint64_t limited = 0;  // above the limits of a second
+  uint64_t link_local = 0;
+};
+
+class FirstPackets {
+ public:
+  explicit FirstPackets(const RetryKey& key);
+
+  // Ids of connections: their packets are passed on.
+  void know(std::string_view id) { known_.emplace(id); }
+  void forget(std::string_view id) { known_.erase(std::string(id)); }
+
+  // retry: `answer` is for the sender. now_ns: CLOCK_MONOTONIC.
+  enum class Verdict : uint8_t { pass, drop, retry };
+  Verdict judge(ByteView packet, const Endpoint& from, uint64_t now_ns, RetryPacket& answer);
+
+  // A packet from a link-local address, which cannot be answered.
+  Verdict refuse_link_local();
+
+  // So many packets arrived in this second that reading them one by one would be a burden.
+  bool is_flooded() const { return second_.received > kFloodPerSecond; }
+  const FirstPacketCounts& counts() const { return counts_; }
+
+ private:
+  static constexpr uint64_t kFloodPerSecond = 2000;
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view id) const { return std::hash<std::string_view>()(id); }
+  };
+  // Packets in a second, and how many more are handled in it.
+  struct Second {
+    uint64_t end_ns = 0;
+    uint64_t received = 0;
+    uint32_t retries = 0;
+    uint32_t others = 0;
+  };
+
+  Verdict drop(uint64_t& count);
+  Verdict pass_if(uint32_t& left);
+  bool takes_unproven(uint64_t now_ns);
+  Verdict judge_initial(ByteView packet, size_t token_at, const RetryRequest& request,
+                        RetryPacket& answer);
+
+  RetryKey key_;
+  HashKey id_key_;
+  uint64_t next_id_ = 0;
+  std::unordered_set<std::string, Hash, std::equal_to<>> known_;
+  Second second_;
+  uint64_t unproven_until_ns_ = 0;  // the share of those that were passed on ends here
+  FirstPacketCounts counts_;
+};
+
+}  // namespace shredway

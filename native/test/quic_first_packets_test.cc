@@ -1,0 +1,164 @@
+// Which first packets are passed on, answered or dropped.
+#include "quic/first_packets.h"
+
+#include <algorithm>
+#include <random>
+#include "check.h"
+
+#include "support.h"
+
+namespace shredway::test {
+namespace {
+
+using Verdict = FirstPackets::Verdict;
+
+const RetryKey kPacketKey = {7};
+const Endpoint kStranger = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1}, 9000};
+constexpr uint64_t kStart_ns = 5'000'000'000;
+constexpr uint64_t kSecond_ns = 1'000'000'000;
+
+struct Fields {
+  uint8_t first = 0xc0;
+  uint32_t version = 1;
+  Bytes original = {1, 2, 3, 4, 5, 6, 7, 8};
+  Bytes client = {9, 9};
+  Bytes token;
+  size_t length = 1200;
+};
+
+Bytes packet_of(const Fields& fields) {
+  Bytes bytes = {fields.first};
+  for (int shift = 24; shift >= 0; shift -= 8)
+    bytes.push_back(static_cast<uint8_t>(fields.version >> shift));
+  for (const Bytes& id : {fields.original, fields.client}) {
+    bytes.push_back(static_cast<uint8_t>(id.size()));
+    bytes.insert(bytes.end(), id.begin(), id.end());
+  }
+  bytes.push_back(0x40);  // the length of the token takes two bytes
+  bytes.push_back(static_cast<uint8_t>(fields.token.size()));
+  bytes.insert(bytes.end(), fields.token.begin(), fields.token.end());
+  bytes.resize(std::max(bytes.size(), fields.length));
+  return bytes;
+}
+
+struct FirstPacketLab {
+  FirstPackets packets{kPacketKey};
+  RetryPacket answer;
+
+  Verdict judge(const Bytes& packet, uint64_t at_ns = kStart_ns) {
+    return packets.judge(packet, kStranger, at_ns, answer);
+  }
+  Verdict judge(const Fields& fields, uint64_t at_ns = kStart_ns) {
+    return judge(packet_of(fields), at_ns);
+  }
+  // Until senders have to prove their address.
+  void use_up(uint64_t at_ns = kStart_ns) {
+    while (judge(Fields{}, at_ns) == Verdict::pass) {
+    }
+  }
+};
+
+TEST(quic_first_packets_pass_a_few_and_ask_the_others_for_a_token) {
+  FirstPacketLab lab;
+  int passed = 0;
+  while (lab.judge(Fields{}) == Verdict::pass) passed++;
+  CHECK_EQ(passed, 4);
+  CHECK(lab.judge(Fields{}) == Verdict::retry);
+  CHECK(lab.judge(Fields{}, kStart_ns + 10'000'000) == Verdict::pass);
+  CHECK(lab.judge(Fields{}, kStart_ns + 10'000'000) == Verdict::retry);
+  passed = 0;
+  while (lab.judge(Fields{}, kStart_ns + 10 * kSecond_ns) == Verdict::pass) passed++;
+  CHECK_EQ(passed, 4);
+  CHECK_EQ(lab.packets.counts().retries, 4u);
+  CHECK_EQ(lab.packets.counts().received, 4u + 1 + 1 + 1 + 1 + 5);
+}
+
+TEST(quic_first_packets_pass_a_sender_that_returns_its_token) {
+  FirstPacketLab lab;
+  lab.use_up();
+  const Bytes answer(lab.answer.bytes.begin(),
+                     lab.answer.bytes.begin() + static_cast<long>(lab.answer.length));
+  Fields second;
+  second.original.assign(answer.begin() + 9, answer.begin() + 17);  // the id that it was given
+  second.token.assign(answer.begin() + 17, answer.end() - 16);
+  CHECK_EQ(answer[5], 2);
+  CHECK_EQ(answer[8], 8);
+  CHECK(lab.judge(second) == Verdict::pass);
+  CHECK(lab.judge(second, kStart_ns + 16 * kSecond_ns) == Verdict::drop);
+  second.token[20] ^= 1;
+  CHECK(lab.judge(second) == Verdict::drop);
+  CHECK_EQ(lab.packets.counts().invalid_tokens, 2u);
+}
+
+TEST(quic_first_packets_give_each_sender_another_id) {
+  FirstPacketLab lab;
+  lab.use_up();
+  const auto first = lab.answer.bytes;
+  CHECK(lab.judge(Fields{}) == Verdict::retry);
+  CHECK(!std::equal(first.begin() + 9, first.begin() + 17, lab.answer.bytes.begin() + 9));
+}
+
+TEST(quic_first_packets_pass_everything_of_known_connections) {
+  FirstPacketLab lab;
+  lab.use_up();
+  Fields handshake{.first = 0xe0, .original = {4, 4, 4}, .length = 40};
+  CHECK(lab.judge(handshake) == Verdict::drop);
+  lab.packets.know({"\4\4\4", 3});
+  CHECK(lab.judge(handshake) == Verdict::pass);
+  handshake.version = 77;
+  CHECK(lab.judge(handshake) == Verdict::pass);
+  lab.packets.forget({"\4\4\4", 3});
+  handshake.version = 1;
+  CHECK(lab.judge(handshake) == Verdict::drop);
+  CHECK_EQ(lab.packets.counts().unknown, 2u);
+}
+
+TEST(quic_first_packets_limit_retries_and_other_versions) {
+  FirstPacketLab lab;
+  lab.use_up();
+  int retries = 1;
+  while (lab.judge(Fields{}) == Verdict::retry) retries++;
+  CHECK_EQ(retries, 20'000);
+  CHECK_EQ(lab.packets.counts().limited, 1u);
+  CHECK(lab.packets.is_flooded());
+  int others = 0;
+  while (lab.judge(Fields{.version = 2}) == Verdict::pass) others++;
+  CHECK_EQ(others, 1000);
+  CHECK(lab.judge(Fields{.version = 2}, kStart_ns + kSecond_ns) == Verdict::pass);
+  CHECK(!lab.packets.is_flooded());
+}
+
+TEST(quic_first_packets_drop_what_cannot_begin_a_connection) {
+  FirstPacketLab lab;
+  for (const Fields& fields :
+       {Fields{.length = 1199}, Fields{.first = 0x40}, Fields{.first = 0xd0}, Fields{.first = 0xf0},
+        Fields{.original = Bytes(7)}, Fields{.original = Bytes(21)}, Fields{.client = Bytes(21)}})
+    CHECK(lab.judge(fields) == Verdict::drop);
+  const Bytes fine = packet_of({});
+  for (size_t length = 0; length < 20; length++)
+    CHECK(lab.judge(Bytes(fine.begin(), fine.begin() + static_cast<long>(length))) ==
+          Verdict::drop);
+  Bytes long_token = fine;
+  long_token[17] = 0xff;  // a token of 2^62 bytes
+  CHECK(lab.judge(long_token) == Verdict::drop);
+  CHECK_EQ(lab.packets.counts().unknown, 7u + 20 + 1);
+  CHECK(lab.judge(fine) == Verdict::pass);
+}
+
+TEST(quic_first_packets_survive_arbitrary_packets) {
+  FirstPacketLab lab;
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 200'000; i++) {
+    Bytes bytes = packet_of({});
+    bytes.resize(random() % 2 == 0 ? random() % 40 : 1200);
+    for (size_t changes = random() % 6; changes > 0 && !bytes.empty(); changes--)
+      bytes[random() % std::min<size_t>(bytes.size(), 30)] = static_cast<uint8_t>(random());
+    (void)lab.judge(bytes, kStart_ns + static_cast<uint64_t>(i) * 1'000'000);
+  }
+  const FirstPacketCounts& counts = lab.packets.counts();
+  CHECK_EQ(counts.received, 200'000u);
+  CHECK(counts.retries + counts.unknown + counts.invalid_tokens + counts.limited < 200'000);
+}
+
+}  // namespace
+}  // namespace shredway::test
