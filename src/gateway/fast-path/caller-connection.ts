@@ -10,6 +10,8 @@ import { readTakenRecord, takenRecordBytes } from "./taken-record.ts";
 /** The fast path, as its connections use it. */
 export interface FastPathHost {
   readonly native: NativeFastPath;
+  /** Monotonic. */
+  nowMs(): number;
   /** Number of an API key; null: there are too many. */
   keyNumber(keyId: string): number | null;
   /** Sends of a request that was not accepted. */
@@ -62,14 +64,14 @@ export class CallerConnection {
   /** From now on, requests that repeat this accepted one may be taken. */
   learn({ head, body, isBase58, keyId, untilNs }: Lesson): void {
     // One that was taken has the known form. Another one may have been late.
-    const isKnown = this.#taken || (head === this.#head && performance.now() < this.#freshUntilMs);
+    const isKnown = this.#taken || (head === this.#head && this.#host.nowMs() < this.#freshUntilMs);
     if (this.#isClosed || isKnown) return;
     const key = this.#host.keyNumber(keyId);
     const number = this.#watched();
     if (key === null || number === null) return;
     this.#host.native.learn(number, head, body, isBase58, key, untilNs);
     this.#head = head;
-    this.#freshUntilMs = performance.now() + freshMs;
+    this.#freshUntilMs = this.#host.nowMs() + freshMs;
   }
 
   /** Until the next lesson, nothing is taken. */

@@ -41,6 +41,13 @@ export interface FastPathSnapshot extends NativeFastPathCounts {
   readonly abandoned: number;
 }
 
+/** Only the simulation of the whole system sets them. */
+interface FastPathOptions {
+  readonly handle?: NativeFastPath;
+  /** Monotonic. */
+  readonly nowMs?: () => number;
+}
+
 const noCounts: NativeFastPathCounts = {
   taken: 0,
   direct: 0,
@@ -55,6 +62,7 @@ const noCounts: NativeFastPathCounts = {
 export class FastPath implements FastPathHost, FastPathConnections {
   readonly native: NativeFastPath;
   readonly #log: Pick<Logger, "warn">;
+  readonly #nowMs: () => number;
   readonly #keyNumbers = new Map<string, number>();
   readonly #routes = new Map<number, RouteLoans>();
   readonly #record = new Uint8Array(takenRecordBytes);
@@ -62,9 +70,17 @@ export class FastPath implements FastPathHost, FastPathConnections {
   #isClosed = false;
 
   /** Throws Error if the system refuses a thread. Nothing is sent before `setRules`. */
-  constructor(log: Pick<Logger, "warn">) {
+  constructor(
+    log: Pick<Logger, "warn">,
+    { handle = new (native().FastPath)(), nowMs = () => performance.now() }: FastPathOptions = {},
+  ) {
     this.#log = log;
-    this.native = new (native().FastPath)();
+    this.native = handle;
+    this.#nowMs = nowMs;
+  }
+
+  nowMs(): number {
+    return this.#nowMs();
   }
 
   setRules({ tipAddresses, dontFrontPrefixes, minimumTipLamports }: FastPathRules): void {

@@ -6,6 +6,7 @@
 import type { TlsMaterial } from "../../core/tls-material.ts";
 import type { FastPathConnections } from "../fast-path/caller-connection.ts";
 import type { Refusal } from "./answer.ts";
+import type { CallerListener, CallerNetwork } from "./caller-network.ts";
 import type { HttpHead } from "./types.ts";
 import type { RawSocket, Socket } from "./web-socket-peers.ts";
 
@@ -47,12 +48,6 @@ export interface EngineWebSocketRoute {
   gone(socket: Socket): void;
 }
 
-export interface EngineListener {
-  readonly port: number;
-  /** Stops accepting connections; open ones continue. */
-  close(): void;
-}
-
 export interface EngineApp {
   /**
    * Reports every new connection with 1, and the end of its TCP connection with -1. "uws" does not report
@@ -63,7 +58,7 @@ export interface EngineApp {
   /** "*": every path without a route. */
   ws(path: string, route: EngineWebSocketRoute): void;
   /** null: the system refused. `isTls` needs a certificate in the options. */
-  listen(host: string, port: number, isTls: boolean): Promise<EngineListener | null>;
+  listen(host: string, port: number, isTls: boolean): Promise<CallerListener | null>;
   /** New TLS connections use this certificate. Throws if it cannot be used; nothing changes then. */
   replaceCertificate(material: TlsMaterial): void;
   /** Cuts all connections and stops listening. */
@@ -79,6 +74,8 @@ export interface EngineOptions {
   readonly fastPath?: FastPathConnections | undefined;
   /** Responses to requests that the engine cannot read; "uws" writes its own. */
   readonly refusal?: Refusal | undefined;
+  /** Default: the kernel's. "uws" always uses the kernel's. */
+  readonly network?: CallerNetwork | undefined;
 }
 
 export interface Engine {

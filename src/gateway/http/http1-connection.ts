@@ -4,12 +4,12 @@
 // requests are read at once, within limits, and passed to the handler one after the other. A client
 // that sends neither a request nor the rest of one, or does not read its response, is cut.
 
-import type { Socket as TcpSocket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { formatAddress, parseAddress } from "../../core/addresses/addresses.ts";
 import { descriptorOf } from "../../core/socket-descriptor.ts";
 import type { CallerConnection, FastPathConnections } from "../fast-path/caller-connection.ts";
 import { type Refusal, statusLine } from "./answer.ts";
+import type { CallerSocket } from "./caller-network.ts";
 import { Http1Request, stalledMs } from "./http1-request.ts";
 import type { RequestHead, RequestProblem } from "./request-head.ts";
 import { RequestReader } from "./request-reader.ts";
@@ -31,6 +31,10 @@ const lingerMs = 1000;
 export interface ConnectionHost {
   readonly refusal: Refusal;
   readonly keepAliveMs: number;
+  /** Monotonic. */
+  nowMs(): number;
+  /** The header Date, with its line break. */
+  dateLine(): string;
   /** null: there is no fast path. */
   readonly fastPath: FastPathConnections | null;
   handle(request: Http1Request): void;
@@ -43,7 +47,7 @@ export interface ConnectionHost {
 function nothing(): void {}
 
 export class Http1Connection {
-  readonly socket: TcpSocket;
+  readonly socket: CallerSocket;
   /** Address of the TCP peer; a mapped IPv4 address is written as IPv4. */
   readonly remoteAddress: string;
   readonly isTls: boolean;
@@ -67,13 +71,13 @@ export class Http1Connection {
   /** The last response was sent: everything else is discarded. */
   #isEnding = false;
 
-  constructor(socket: TcpSocket, host: ConnectionHost) {
+  constructor(socket: CallerSocket, host: ConnectionHost) {
     this.socket = socket;
     this.#host = host;
     this.isTls = socket instanceof TLSSocket;
     const { remoteAddress = "" } = socket;
     this.remoteAddress = remoteAddress === "" ? "" : formatAddress(parseAddress(remoteAddress));
-    this.#deadlineMs = performance.now() + stalledMs;
+    this.#deadlineMs = host.nowMs() + stalledMs;
     this.#fastPath = this.isTls
       ? null
       : (host.fastPath?.connection(() => descriptorOf(socket)) ?? null);
@@ -106,6 +110,10 @@ export class Http1Connection {
     this.#deadlineMs = Number.POSITIVE_INFINITY;
     this.#requests.length = 0;
     this.#newest = undefined;
+  }
+
+  dateLine(): string {
+    return this.#host.dateLine();
   }
 
   answering(request: Http1Request): void {
@@ -159,7 +167,7 @@ export class Http1Connection {
     if (this.#requests.length === 0) this.#end();
     else if (this.#reader.isInBody) this.socket.destroy();
     // It may only have ended its side, or be gone.
-    else this.#deadlineMs = performance.now() + lingerMs;
+    else this.#deadlineMs = this.#host.nowMs() + lingerMs;
   };
 
   #head(head: RequestHead, bytes: Uint8Array): void {
@@ -223,9 +231,9 @@ export class Http1Connection {
     // The time of a head runs from its first byte.
     if (isInHead && this.#isHeadTimed) return;
     this.#isHeadTimed = isInHead;
-    if (isInHead || isInBody) this.#deadlineMs = performance.now() + stalledMs;
+    if (isInHead || isInBody) this.#deadlineMs = this.#host.nowMs() + stalledMs;
     else if (this.#requests.length > 0) this.#deadlineMs = Number.POSITIVE_INFINITY;
-    else this.#deadlineMs = performance.now() + this.#host.keepAliveMs;
+    else this.#deadlineMs = this.#host.nowMs() + this.#host.keepAliveMs;
   }
 
   /** Answers a request that cannot be read, unless a response is under way, and ends the connection. */
@@ -259,10 +267,10 @@ export class Http1Connection {
     this.#isEnding = true;
     this.#reader.stop();
     const { socket } = this;
-    this.#deadlineMs = performance.now() + stalledMs;
+    this.#deadlineMs = this.#host.nowMs() + stalledMs;
     socket.setTimeout(stalledMs);
     socket.end(() => {
-      if (isUnread && !this.#isHalfClosed) this.#deadlineMs = performance.now() + lingerMs;
+      if (isUnread && !this.#isHalfClosed) this.#deadlineMs = this.#host.nowMs() + lingerMs;
       else socket.destroy();
     });
   }

@@ -3,8 +3,7 @@
 // http1-connection.ts creates it for every head that it reads. Head and body of a response leave in one
 // write, which the kernel usually accepts at once.
 
-import type { Socket as TcpSocket } from "node:net";
-import { systemClock } from "../../core/clock.ts";
+import type { CallerNetwork, CallerSocket } from "./caller-network.ts";
 import type { EngineResponse } from "./engine.ts";
 import type { RequestHead } from "./request-head.ts";
 import type { HttpHead } from "./types.ts";
@@ -16,7 +15,8 @@ const copiedBytesMax = 64 * 1024;
 
 /** The connection of a request. */
 interface RequestConnection {
-  readonly socket: TcpSocket;
+  readonly socket: CallerSocket;
+  dateLine(): string;
   /** The response is written next. */
   answering(request: Http1Request): void;
   /** The response was written; `isLast`: the connection ends behind it. */
@@ -27,17 +27,26 @@ interface RequestConnection {
 
 function nothing(): void {}
 
-let date = "";
-let dateUntilMs = 0;
-
 /** The header Date (RFC 9110, 6.6.1); written once a second. */
-function dateLine(): string {
-  const nowMs = performance.now();
-  if (nowMs >= dateUntilMs) {
-    dateUntilMs = nowMs + 1000;
-    date = `Date: ${new Date(Number(systemClock.nowNs() / 1_000_000n)).toUTCString()}\r\n`;
+export class DateLine {
+  readonly #network: Pick<CallerNetwork, "nowMs" | "wallNs">;
+  #text = "";
+  #untilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(network: Pick<CallerNetwork, "nowMs" | "wallNs">) {
+    this.#network = network;
   }
-  return date;
+
+  /** With its line break. */
+  text(): string {
+    const nowMs = this.#network.nowMs();
+    if (nowMs >= this.#untilMs) {
+      this.#untilMs = nowMs + 1000;
+      const date = new Date(Number(this.#network.wallNs() / 1_000_000n));
+      this.#text = `Date: ${date.toUTCString()}\r\n`;
+    }
+    return this.#text;
+  }
 }
 
 export class Http1Request implements EngineResponse {
@@ -175,7 +184,7 @@ export class Http1Request implements EngineResponse {
     const bytes = isText ? Buffer.byteLength(body) : (body?.byteLength ?? 0);
     const length = body === undefined ? "" : `Content-Length: ${bytes}\r\n`;
     const connection = this.#isLast ? "close" : "keep-alive";
-    const head = `HTTP/1.1 ${this.#status}\r\n${this.#fields}${dateLine()}${length}Connection: ${connection}\r\n\r\n`;
+    const head = `HTTP/1.1 ${this.#status}\r\n${this.#fields}${this.#connection.dateLine()}${length}Connection: ${connection}\r\n\r\n`;
     this.#bodyBytes = bytes;
     // As many bytes as characters: the text is ASCII.
     if (isText && bytes === body.length) socket.write(head + body, "latin1");
@@ -189,7 +198,7 @@ export class Http1Request implements EngineResponse {
   }
 }
 
-function writeBoth(socket: TcpSocket, head: string, body: Uint8Array): void {
+function writeBoth(socket: CallerSocket, head: string, body: Uint8Array): void {
   if (body.byteLength <= copiedBytesMax) {
     socket.write(Buffer.concat([Buffer.from(head, "latin1"), body]));
     return;

@@ -10,36 +10,34 @@
 // 10 s.
 
 import { IncomingMessage } from "node:http";
-import {
-  createServer as createTcpServer,
-  type Server as TcpServer,
-  type Socket as TcpSocket,
-} from "node:net";
+import { Socket as TcpSocket } from "node:net";
 import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
 import { WebSocketServer } from "ws";
-import { descriptorOf } from "../../core/socket-descriptor.ts";
+import type { Timer } from "../../core/clock.ts";
 import type { TlsMaterial } from "../../core/tls-material.ts";
-import { native } from "../../relay/data-plane/native.ts";
 import type { FastPathConnections } from "../fast-path/caller-connection.ts";
 import { errorAnswer, type Refusal } from "./answer.ts";
+import {
+  type CallerListener,
+  type CallerNetwork,
+  type CallerSocket,
+  kernelCallers,
+} from "./caller-network.ts";
 import type {
   Engine,
   EngineApp,
-  EngineListener,
   EngineOptions,
   EngineResponse,
   EngineWebSocketRoute,
 } from "./engine.ts";
 import { type ConnectionHost, Http1Connection } from "./http1-connection.ts";
-import { type Http1Request, stalledMs } from "./http1-request.ts";
+import { DateLine, type Http1Request, stalledMs } from "./http1-request.ts";
 import { NodeWebSocket } from "./node-web-socket.ts";
 import type { HttpHead } from "./types.ts";
 import type { Socket } from "./web-socket-peers.ts";
 
 /** The response announces `keepAliveSeconds`; a request of the last moment still arrives. */
 const keepAliveReserveMs = 1000;
-/** Descriptors of a listening socket: libuv accepts one connection of each in a turn of the event loop. */
-const acceptorsPerSocket = 16;
 /** Time between two checks of all time-outs. */
 const checkMs = 500;
 /** After a close frame, a peer has this long to read it and to close its side. */
@@ -56,37 +54,42 @@ interface WebSocketPath {
   readonly server: WebSocketServer;
 }
 
-/** Without them, new callers of a busy server wait for as many turns as connections are before them. */
-function furtherAcceptors(server: TcpServer, acceptor: () => TcpServer): TcpServer[] {
-  const listening = descriptorOf(server);
-  if (listening === undefined) return [];
-  const further: TcpServer[] = [];
-  while (further.length < acceptorsPerSocket - 1) {
-    const fd = native().duplicateDescriptor(listening);
-    if (fd < 0) break;
-    further.push(acceptor().on("error", nothing).listen({ fd }));
-  }
-  return further;
-}
-
 class NodeApp implements EngineApp, ConnectionHost {
   readonly refusal: Refusal;
   readonly keepAliveMs: number;
   readonly fastPath: FastPathConnections | null;
+  readonly #network: CallerNetwork;
+  readonly #date: DateLine;
   readonly #connections = new Set<Http1Connection>();
-  readonly #listeners = new Set<TcpServer>();
+  readonly #listeners = new Set<CallerListener>();
   readonly #webSocketPaths = new Map<string, WebSocketPath>();
   readonly #webSockets = new Map<Http1Connection, NodeWebSocket>();
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #secureContext: SecureContext | undefined;
   #filter: (response: Pick<EngineResponse, "close">, change: number) => void = nothing;
   #handle: (response: EngineResponse, head: HttpHead) => void = nothing;
 
-  constructor({ keepAliveSeconds, tls, fastPath, refusal = errorAnswer }: EngineOptions) {
+  constructor({
+    keepAliveSeconds,
+    tls,
+    fastPath,
+    refusal = errorAnswer,
+    network = kernelCallers,
+  }: EngineOptions) {
+    this.#network = network;
+    this.#date = new DateLine(network);
     this.fastPath = fastPath ?? null;
     this.refusal = refusal;
     this.keepAliveMs = keepAliveSeconds * 1000 + keepAliveReserveMs;
     if (tls) this.replaceCertificate(tls);
+  }
+
+  nowMs(): number {
+    return this.#network.nowMs();
+  }
+
+  dateLine(): string {
+    return this.#date.text();
   }
 
   filter(call: (response: Pick<EngineResponse, "close">, change: number) => void): void {
@@ -116,32 +119,18 @@ class NodeApp implements EngineApp, ConnectionHost {
     });
   }
 
-  listen(host: string, port: number, isTls: boolean): Promise<EngineListener | null> {
-    const acceptor = (): TcpServer => {
-      const server = createTcpServer({ allowHalfOpen: !isTls, noDelay: true });
-      server.on("connection", (socket) =>
-        this.#connected(isTls ? this.#tlsSocketOf(socket) : socket),
-      );
-      return server;
-    };
-    const server = acceptor();
-    this.#timer ??= setInterval(() => this.#checkTime(), checkMs).unref();
-    return new Promise((resolve) => {
-      server.once("error", () => resolve(null));
-      server.listen({ host, port }, () => {
-        const address = server.address();
-        if (address === null || typeof address === "string") return resolve(null);
-        const servers = [server, ...furtherAcceptors(server, acceptor)];
-        for (const each of servers) this.#listeners.add(each);
-        const close = (): void => servers.forEach((each) => void each.close());
-        return resolve({ port: address.port, close });
-      });
-    });
+  async listen(host: string, port: number, isTls: boolean): Promise<CallerListener | null> {
+    this.#timer ??= this.#network.every(checkMs, () => this.#checkTime());
+    const listener = await this.#network.listen({ host, port, isTls }, (socket) =>
+      this.#connected(isTls ? this.#tlsSocketOf(socket) : socket),
+    );
+    if (listener) this.#listeners.add(listener);
+    return listener;
   }
 
   close(): void {
-    clearInterval(this.#timer);
-    for (const server of this.#listeners) server.close();
+    this.#timer?.cancel();
+    for (const listener of this.#listeners) listener.close();
     for (const webSocket of this.#webSockets.values()) webSocket.close();
     for (const { socket } of this.#connections) socket.destroy();
   }
@@ -171,12 +160,13 @@ class NodeApp implements EngineApp, ConnectionHost {
   }
 
   #checkTime(): void {
-    const nowMs = performance.now();
+    const nowMs = this.nowMs();
     for (const connection of this.#connections) connection.checkTime(nowMs);
     for (const webSocket of this.#webSockets.values()) webSocket.checkIdle();
   }
 
-  #tlsSocketOf(socket: TcpSocket): TLSSocket {
+  #tlsSocketOf(socket: CallerSocket): TLSSocket {
+    if (!(socket instanceof TcpSocket)) throw new TypeError("expected a TCP socket for TLS");
     const secureContext = this.#secureContext;
     const secure = new TLSSocket(socket, {
       isServer: true,
@@ -190,7 +180,7 @@ class NodeApp implements EngineApp, ConnectionHost {
     return secure;
   }
 
-  #connected(socket: TcpSocket): void {
+  #connected(socket: CallerSocket): void {
     const connection = new Http1Connection(socket, this);
     this.#connections.add(connection);
     this.#filter({ close: () => socket.destroy() }, 1);
@@ -241,7 +231,7 @@ interface Handshake {
 
 /** The handshake as ws reads it. */
 function messageOf({ socket }: Http1Connection, { head, fields }: Http1Request): IncomingMessage {
-  const message = new IncomingMessage(socket);
+  const message = new IncomingMessage(socket instanceof TcpSocket ? socket : new TcpSocket());
   message.method = head.method;
   message.url = head.path;
   const headers: Record<string, string> = {};

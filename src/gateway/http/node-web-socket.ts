@@ -2,8 +2,8 @@
 //
 // node-engine.ts creates it for every accepted handshake and calls `checkIdle` twice a second.
 
-import type { Socket as TcpSocket } from "node:net";
 import { WebSocket } from "ws";
+import type { CallerSocket } from "./caller-network.ts";
 import type { EngineWebSocketRoute } from "./engine.ts";
 import type { RawSocket, Socket } from "./web-socket-peers.ts";
 
@@ -15,7 +15,7 @@ function nothing(): void {}
 
 export class NodeWebSocket implements RawSocket {
   readonly #socket: WebSocket;
-  readonly #tcp: TcpSocket;
+  readonly #tcp: CallerSocket;
   readonly #userData: Socket;
   readonly #route: EngineWebSocketRoute;
   #heardMs = performance.now();
@@ -25,7 +25,7 @@ export class NodeWebSocket implements RawSocket {
 
   /** `tcp` is the connection of `socket`. */
   constructor(
-    { socket, tcp }: { readonly socket: WebSocket; readonly tcp: TcpSocket },
+    { socket, tcp }: { readonly socket: WebSocket; readonly tcp: CallerSocket },
     userData: Socket,
     route: EngineWebSocketRoute,
   ) {
@@ -96,7 +96,7 @@ export class NodeWebSocket implements RawSocket {
   }
 
   /** After a close frame, ws reads and discards everything that the peer still sends. */
-  #limitClosing(tcp: TcpSocket, bytes: number): void {
+  #limitClosing(tcp: CallerSocket, bytes: number): void {
     if (this.#socket.readyState === WebSocket.OPEN) return;
     this.#closingBytes += bytes;
     if (this.#closingBytes > closingBytesMax) tcp.destroy();

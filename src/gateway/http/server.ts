@@ -4,8 +4,6 @@
 // engine provides the connections: sockets of Node.js or uWebSockets.js (engine.ts). An exception inside
 // uWebSockets.js, or a second use of an answered response, would end the process.
 
-import { createServer } from "node:net";
-import { getSystemErrorMap } from "node:util";
 import {
   type Endpoint,
   formatAddress,
@@ -27,7 +25,8 @@ import {
   tooLargeAnswer,
 } from "./answer.ts";
 import { BodyBuffer } from "./body-buffer.ts";
-import type { Engine, EngineListener, EngineResponse } from "./engine.ts";
+import { type CallerListener, kernelCallers } from "./caller-network.ts";
+import type { Engine, EngineResponse } from "./engine.ts";
 import { openEngine } from "./open-engine.ts";
 import type { HttpHead, HttpRequest, HttpResponse, HttpServerOptions } from "./types.ts";
 import { WebSocketPeers } from "./web-socket-peers.ts";
@@ -64,7 +63,7 @@ export class HttpServer {
   readonly #options: HttpServerOptions;
   readonly #refusal: Refusal;
   readonly #log: Logger | undefined;
-  readonly #listeners: EngineListener[] = [];
+  readonly #listeners: CallerListener[] = [];
   readonly #addresses: string[] = [];
   readonly #tlsAddresses: string[] = [];
   #stopFollowing: (() => void) | undefined;
@@ -87,7 +86,7 @@ export class HttpServer {
 
   /** Throws ShredwayError "http_open" or "address_invalid" and then leaves nothing open. */
   static async open(options: HttpServerOptions, log?: Logger): Promise<HttpServer> {
-    const { listen, tls } = options;
+    const { listen, tls, network = kernelCallers } = options;
     const endpoints = [
       ...listen.map((text) => ({ text, isTls: false })),
       ...(tls?.listen ?? []).map((text) => ({ text, isTls: true })),
@@ -97,6 +96,7 @@ export class HttpServer {
       tls: tls?.certificate.material,
       fastPath: options.fastPath,
       refusal: refusalOf(options),
+      network,
     });
     const server = new HttpServer(engine, options, log);
     server.#stopFollowing = tls?.certificate.onChange((material) =>
@@ -104,7 +104,8 @@ export class HttpServer {
     );
     try {
       for (const endpoint of endpoints) {
-        const obstacle = await listenError(endpoint);
+        const { bytes, port } = endpoint;
+        const obstacle = await network.listenProblem(formatAddress(bytes), port);
         if (obstacle === null && (await server.#listen(endpoint))) continue;
         const address = formatEndpoint(endpoint);
         throw new ShredwayError(
@@ -417,17 +418,4 @@ function ambiguityOf({ header }: HttpHead): string | null {
 function isEncoded({ header }: HttpHead): boolean {
   const coding = header("content-encoding");
   return coding !== undefined && !/^\s*(identity)?\s*$/i.test(coding);
-}
-
-/** The kernel's reason for refusing to listen there; null: the port is free. */
-function listenError({ bytes, port }: Endpoint): Promise<string | null> {
-  return new Promise((resolve) => {
-    const probe = createServer();
-    probe.once("error", (error: NodeJS.ErrnoException) => {
-      resolve(getSystemErrorMap().get(error.errno ?? 0)?.[1] ?? error.message);
-    });
-    probe.listen({ host: formatAddress(bytes), port, exclusive: true }, () => {
-      probe.close(() => resolve(null));
-    });
-  });
 }

@@ -5,6 +5,7 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Reason } from "../../core/errors.ts";
 import type { CallerConnection, FastPathConnections } from "../fast-path/caller-connection.ts";
+import type { CallerNetwork } from "./caller-network.ts";
 import type { MessageLimits } from "./message-allowance.ts";
 import type { TlsCertificate } from "./tls-certificate.ts";
 
@@ -143,4 +144,6 @@ export interface HttpServerOptions {
   readonly fastPath?: FastPathConnections | undefined;
   /** A connection without a request for this long is closed. Default 90; "uws" always uses 10. */
   readonly keepAliveSeconds?: number;
+  /** Default: the kernel's. */
+  readonly network?: CallerNetwork | undefined;
 }

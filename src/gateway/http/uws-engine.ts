@@ -20,13 +20,8 @@ import type {
 import { createServer } from "node:net";
 import { formatAddress } from "../../core/addresses/addresses.ts";
 import type { TlsMaterial } from "../../core/tls-material.ts";
-import type {
-  Engine,
-  EngineApp,
-  EngineListener,
-  EngineOptions,
-  EngineWebSocketRoute,
-} from "./engine.ts";
+import type { CallerListener } from "./caller-network.ts";
+import type { Engine, EngineApp, EngineOptions, EngineWebSocketRoute } from "./engine.ts";
 import type { HttpHead } from "./types.ts";
 import type { Socket } from "./web-socket-peers.ts";
 
@@ -90,7 +85,7 @@ class UwsApp implements EngineApp {
     });
   }
 
-  async listen(host: string, port: number, isTls: boolean): Promise<EngineListener | null> {
+  async listen(host: string, port: number, isTls: boolean): Promise<CallerListener | null> {
     if (!isTls) return this.#listenWith(this.#plain, host, port);
     // A later certificate listens on the same port, which only an explicit port permits.
     const explicit = port === 0 ? await freePort(host) : port;
@@ -163,8 +158,8 @@ class UwsApp implements EngineApp {
   }
 
   /** The library calls back before it returns. */
-  #listenWith(app: TemplatedApp, host: string, port: number): EngineListener | null {
-    let listener: EngineListener | null = null;
+  #listenWith(app: TemplatedApp, host: string, port: number): CallerListener | null {
+    let listener: CallerListener | null = null;
     // The library's type declarations lack listen() with host, port and options.
     const listening: { listen(...parameters: unknown[]): unknown } = app;
     listening.listen(host, port, sharedPort, (socket: us_listen_socket | false) => {
