@@ -50,34 +50,38 @@ bool read_number(const Napi::CallbackInfo& info, size_t place, const char* name,
 
 }  // namespace
 
+std::vector<Napi::ClassPropertyDescriptor<FastPathHandle>> FastPathHandle::methods() {
+  return {InstanceMethod<&FastPathHandle::set_rules>("setRules"),
+          InstanceMethod<&FastPathHandle::pause>("pause"),
+          InstanceMethod<&FastPathHandle::allow>("allow"),
+          InstanceMethod<&FastPathHandle::note>("note"),
+          InstanceMethod<&FastPathHandle::send_now>("sendNow"),
+          InstanceMethod<&FastPathHandle::watch>("watch"),
+          InstanceMethod<&FastPathHandle::learn>("learn"),
+          InstanceMethod<&FastPathHandle::forget>("forget"),
+          InstanceMethod<&FastPathHandle::forget_all>("forgetAll"),
+          InstanceMethod<&FastPathHandle::arm>("arm"),
+          InstanceMethod<&FastPathHandle::claim>("claim"),
+          InstanceMethod<&FastPathHandle::is_taken>("isTaken"),
+          InstanceMethod<&FastPathHandle::unwatch>("unwatch"),
+          InstanceMethod<&FastPathHandle::set_route>("setRoute"),
+          InstanceMethod<&FastPathHandle::lend>("lend"),
+          InstanceMethod<&FastPathHandle::lend_again>("lendAgain"),
+          InstanceMethod<&FastPathHandle::reclaim>("reclaim"),
+          InstanceMethod<&FastPathHandle::release>("release"),
+          InstanceMethod<&FastPathHandle::counts>("counts"),
+          InstanceMethod<&FastPathHandle::close>("close")};
+}
+
 Napi::Function FastPathHandle::define(Napi::Env env) {
-  return DefineClass(env, "NativeFastPath",
-                     {InstanceMethod<&FastPathHandle::set_rules>("setRules"),
-                      InstanceMethod<&FastPathHandle::pause>("pause"),
-                      InstanceMethod<&FastPathHandle::allow>("allow"),
-                      InstanceMethod<&FastPathHandle::note>("note"),
-                      InstanceMethod<&FastPathHandle::send_now>("sendNow"),
-                      InstanceMethod<&FastPathHandle::watch>("watch"),
-                      InstanceMethod<&FastPathHandle::learn>("learn"),
-                      InstanceMethod<&FastPathHandle::forget>("forget"),
-                      InstanceMethod<&FastPathHandle::forget_all>("forgetAll"),
-                      InstanceMethod<&FastPathHandle::arm>("arm"),
-                      InstanceMethod<&FastPathHandle::claim>("claim"),
-                      InstanceMethod<&FastPathHandle::is_taken>("isTaken"),
-                      InstanceMethod<&FastPathHandle::unwatch>("unwatch"),
-                      InstanceMethod<&FastPathHandle::set_route>("setRoute"),
-                      InstanceMethod<&FastPathHandle::lend>("lend"),
-                      InstanceMethod<&FastPathHandle::lend_again>("lendAgain"),
-                      InstanceMethod<&FastPathHandle::reclaim>("reclaim"),
-                      InstanceMethod<&FastPathHandle::release>("release"),
-                      InstanceMethod<&FastPathHandle::counts>("counts"),
-                      InstanceMethod<&FastPathHandle::close>("close")});
+  return DefineClass(env, "NativeFastPath", methods());
 }
 
 FastPathHandle::FastPathHandle(const Napi::CallbackInfo& info)
     : ObjectWrap(info), env_(info.Env()) {
+  if (info.Data()) streams_ = std::make_unique<MemoryStreams>();
   std::string error;
-  path_ = FastPath::open(error);
+  path_ = streams_ ? FastPath::simulate(*streams_) : FastPath::open(error);
   if (!path_) {
     Napi::Error::New(env_, error).ThrowAsJavaScriptException();
     return;

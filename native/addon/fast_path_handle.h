@@ -7,8 +7,10 @@
 #include <napi.h>
 
 #include <memory>
+#include <vector>
 
 #include "submission/fast_path.h"
+#include "submission/memory_streams.h"
 
 namespace shredway::addon {
 
@@ -31,6 +33,9 @@ static_assert(sizeof(TakenRecord) == 104 + 24 * kFastPathRoutesMax);
 class FastPathHandle : public Napi::ObjectWrap<FastPathHandle> {
  public:
   static Napi::Function define(Napi::Env env);
+  // The class of fast paths in a simulation: connections and clock are the caller's, and look() and
+  // conclude() run them. Only tests open one.
+  static Napi::Function define_simulated(Napi::Env env);
   explicit FastPathHandle(const Napi::CallbackInfo& info);
   ~FastPathHandle() override;
 
@@ -64,9 +69,20 @@ class FastPathHandle : public Napi::ObjectWrap<FastPathHandle> {
   Napi::Value counts(const Napi::CallbackInfo& info);
   void close(const Napi::CallbackInfo& info);
 
+  // ---- in a simulation ----
+  void arrive(const Napi::CallbackInfo& info);       // (descriptor, bytes)
+  void mark_read(const Napi::CallbackInfo& info);    // (descriptor, number of bytes)
+  void end_stream(const Napi::CallbackInfo& info);   // (descriptor)
+  Napi::Value look(const Napi::CallbackInfo& info);  // (now) -> whether to conclude
+  void conclude(const Napi::CallbackInfo& info);     // (now)
+  // () -> [descriptor, bytes] of the oldest write, which is removed; undefined: none is left
+  Napi::Value take_written(const Napi::CallbackInfo& info);
+  static std::vector<Napi::ClassPropertyDescriptor<FastPathHandle>> methods();
+
   void end();
   static void end_with_environment(void* handle);
 
+  std::unique_ptr<MemoryStreams> streams_;  // in a simulation
   std::unique_ptr<FastPath> path_;
   napi_env env_;
 };

@@ -1,6 +1,5 @@
 #include "submission/fast_path.h"
 
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -10,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "submission/memory_streams.h"
 
 namespace shredway {
 namespace {
@@ -21,10 +22,15 @@ uint64_t descriptor_limit() {
 
 }  // namespace
 
-FastPath::FastPath() : descriptors_max_(descriptor_limit() / 4) {}
+FastPath::FastPath(FastPathSockets& sockets)
+    : sockets_(sockets), descriptors_max_(descriptor_limit() / 4) {}
+
+std::unique_ptr<FastPath> FastPath::simulate(MemoryStreams& streams) {
+  return std::unique_ptr<FastPath>(new FastPath(streams));
+}
 
 std::unique_ptr<FastPath> FastPath::open(std::string& error) {
-  std::unique_ptr<FastPath> path(new FastPath());
+  std::unique_ptr<FastPath> path(new FastPath(system_fast_path_sockets()));
   path->epoll_ = epoll_create1(EPOLL_CLOEXEC);
   path->wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   epoll_event event{};
@@ -44,9 +50,9 @@ std::unique_ptr<FastPath> FastPath::open(std::string& error) {
 FastPath::~FastPath() {
   stop();
   for (Connection& connection : connections_)
-    if (connection.fd >= 0) close(connection.fd);
+    if (connection.fd >= 0) sockets_.close(connection.fd);
   for (const Loan& loan : loans_)
-    if (loan.fd >= 0) close(loan.fd);
+    if (loan.fd >= 0) sockets_.close(loan.fd);
   for (const int descriptor : {epoll_, wake_})
     if (descriptor >= 0) close(descriptor);
 }
@@ -83,9 +89,9 @@ void FastPath::note(std::string_view signature) {
 }
 
 // -1: the system refuses it, or the rest of the service needs it.
-int FastPath::duplicate_locked(int fd) const {
+int FastPath::duplicate_locked(int fd) {
   const uint64_t used = uint64_t{counts_.connections} + counts_.loans;
-  return used < descriptors_max_ ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+  return used < descriptors_max_ ? sockets_.duplicate(fd) : -1;
 }
 
 // ---- callers' connections -------------------------------------------------------------------
@@ -102,7 +108,7 @@ std::optional<uint32_t> FastPath::watch(int fd) {
     number = static_cast<uint32_t>(connections_.size());
     connections_.emplace_back();
   } else {
-    close(own);
+    sockets_.close(own);
     return {};
   }
   Connection& connection = connections_[number];
@@ -111,11 +117,8 @@ std::optional<uint32_t> FastPath::watch(int fd) {
   connection.generation = generation;
   connection.fd = own;
   connection.is_open = true;
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLET;
-  event.data.u64 = number;
-  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, own, &event) != 0) {
-    close(own);
+  if (!sockets_.watch(epoll_, own, number)) {
+    sockets_.close(own);
     connection.fd = -1;
     connection.is_open = false;
     free_connections_.push_back(number);
@@ -201,13 +204,13 @@ void FastPath::unwatch(uint32_t connection) {
   known.is_open = false;
   known.pattern = nullptr;
   counts_.connections--;
-  epoll_ctl(epoll_, EPOLL_CTL_DEL, known.fd, nullptr);
+  sockets_.unwatch(epoll_, known.fd);
   if (!known.is_in_use) close_connection_locked(connection);
 }
 
 void FastPath::close_connection_locked(uint32_t number) {
   Connection& connection = connections_[number];
-  close(connection.fd);
+  sockets_.close(connection.fd);
   connection.fd = -1;
   free_connections_.push_back(number);
 }
@@ -227,7 +230,7 @@ std::optional<uint32_t> FastPath::lend(uint32_t route, int fd, uint64_t until_ns
   if (own < 0) return {};
   uint32_t number = 0;
   if (route >= kFastPathRoutesMax || (free_loans_.empty() && loans_.size() >= kFastPathLoansMax)) {
-    close(own);
+    sockets_.close(own);
     return {};
   }
   if (free_loans_.empty()) {
@@ -277,7 +280,7 @@ void FastPath::release(uint32_t loan) {
   if (loan >= loans_.size() || loans_[loan].fd < 0) return;
   changed_.wait(lock, [&] { return loans_[loan].state != LoanState::writing; });
   take_back_locked(loan);
-  close(loans_[loan].fd);
+  sockets_.close(loans_[loan].fd);
   loans_[loan].fd = -1;
   free_loans_.push_back(loan);
   counts_.loans--;

@@ -16,7 +16,8 @@
 // bytes inside of a body are never taken for a request.
 //
 // Sockets are duplicated: when JavaScript closes its own descriptor, this one still belongs to the
-// same connection. One thread runs; all public functions are called on JavaScript's thread.
+// same connection. One thread runs; all public functions are called on JavaScript's thread. In a
+// simulation no thread runs: look() and conclude() do its work.
 //
 // fast_path.cc has what JavaScript calls, fast_path_thread.cc the thread, and fast_path_send.cc
 // the checks and sends of both.
@@ -35,12 +36,15 @@
 #include <vector>
 
 #include "net/thread.h"
+#include "submission/fast_path_sockets.h"
 #include "submission/recent_texts.h"
 #include "submission/request_pattern.h"
 #include "transaction/inspector.h"
 #include "verify/signature_verifier.h"
 
 namespace shredway {
+
+class MemoryStreams;
 
 inline constexpr size_t kFastPathConnectionsMax = 16'384;
 inline constexpr size_t kFastPathKeysMax = 65'536;
@@ -95,6 +99,8 @@ class FastPath {
   // Returns nullptr and fills `error` if the system refuses the thread or a descriptor. It uses at
   // most a quarter of the descriptors that the process may have now.
   static std::unique_ptr<FastPath> open(std::string& error);
+  // Without a thread; its connections are those of `streams`, which must live longer.
+  static std::unique_ptr<FastPath> simulate(MemoryStreams& streams);
   ~FastPath();
   FastPath(const FastPath&) = delete;
   FastPath& operator=(const FastPath&) = delete;
@@ -148,6 +154,13 @@ class FastPath {
 
   FastPathCounts counts();
   void stop();  // idempotent
+
+  // ---- in a simulation: the work of the thread in two steps ----
+  // Looks at a request until the decision to send it. False: none is to be looked at. Conclude
+  // before the next look.
+  bool look(MemoryStreams& streams);
+  // Sends what was looked at, or leaves it to JavaScript.
+  void conclude();
 
  private:
   enum class Stage : uint8_t { idle, armed, checking, sending, sent };
@@ -217,8 +230,8 @@ class FastPath {
     std::vector<Writing> writings;
   };
 
-  FastPath();
-  int duplicate_locked(int fd) const;
+  explicit FastPath(FastPathSockets& sockets);
+  int duplicate_locked(int fd);
   // nothing: the request is not complete, or JavaScript has read from it; different: it does not
   // repeat the pattern; rejected: JavaScript has to refuse it, or to look at it.
   enum class Finding : uint8_t { nothing, different, rejected, valid };
@@ -227,7 +240,8 @@ class FastPath {
   void handle(uint32_t connection);
   bool begin(Look& look);
   Finding check(Look& look);
-  static bool is_at_front(const Look& look);
+  void conclude(const Look& look, Finding finding);
+  bool is_at_front(const Look& look);
   bool decode(std::string_view text, TransactionTextEncoding encoding, Candidate& candidate);
   // Reserves the connections to write to; false: it is left to JavaScript.
   bool reserve(const Look& look);
@@ -235,7 +249,7 @@ class FastPath {
   void end(const Look& look, Finding finding);
 
   // Whether anything may be sent now; takes the rules over.
-  bool begin_candidate_locked(Candidate& candidate) const;
+  bool begin_candidate_locked(Candidate& candidate);
   // The checks but for that of the signatures; sets tip and signature.
   static bool inspect(Candidate& candidate);
   static bool has_valid_signatures(const Candidate& candidate, Workspace& workspace);
@@ -243,8 +257,8 @@ class FastPath {
   // Fills the workspace's writings and remembers the transaction; false: no connection is free, the
   // transaction is known, or the rules have changed.
   bool reserve_locked(const Candidate& candidate, Workspace& workspace);
-  static void write_all(const Candidate& candidate, Workspace& workspace);
-  static void write_one(const Candidate& candidate, std::vector<char>& buffer, Writing& writing);
+  void write_all(const Candidate& candidate, Workspace& workspace);
+  void write_one(const Candidate& candidate, std::vector<char>& buffer, Writing& writing);
   // The sends that the kernel took.
   TakenRequest settle_locked(const Candidate& candidate, const Workspace& workspace);
   bool has_free_loan_locked(uint64_t at_ns) const;
@@ -253,6 +267,7 @@ class FastPath {
   void take_back_locked(uint32_t number);
   void close_connection_locked(uint32_t number);
 
+  FastPathSockets& sockets_;
   const uint64_t descriptors_max_;
   int epoll_ = -1;
   int wake_ = -1;
@@ -263,6 +278,11 @@ class FastPath {
   std::vector<char> bytes_ = std::vector<char>(kFastPathRequestBytesMax);
   std::vector<uint8_t> wire_ = std::vector<uint8_t>(kTransactionV1BytesMax);
   Workspace workspace_;
+  struct Held {
+    Look look;
+    Finding finding = Finding::nothing;
+  };
+  std::optional<Held> held_;  // in a simulation
 
   std::mutex mutex_;  // guards everything below
   std::condition_variable changed_;

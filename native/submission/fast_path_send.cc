@@ -2,9 +2,6 @@
 // lent.
 //
 // Used by the thread, and by JavaScript's thread, each with a workspace of its own.
-#include <sys/socket.h>
-#include <time.h>
-
 #include <algorithm>
 #include <charconv>
 
@@ -18,8 +15,6 @@ namespace {
 // Other ids than those of JavaScript, which count from 1.
 constexpr uint32_t kFirstId = 1'000'000'000;
 constexpr uint32_t kIdsMax = 1'000'000'000;
-
-uint64_t now_ns() { return clock_ns(CLOCK_MONOTONIC); }
 
 // Appends to a buffer of fixed size; what does not fit sets `is_full`.
 class Appender {
@@ -84,9 +79,9 @@ std::optional<TakenRequest> FastPath::send_now(std::span<const uint8_t> wire) {
   return taken;
 }
 
-bool FastPath::begin_candidate_locked(Candidate& candidate) const {
+bool FastPath::begin_candidate_locked(Candidate& candidate) {
   if (is_stopped_ || !inspector_) return false;
-  candidate.begun_ns = now_ns();
+  candidate.begun_ns = sockets_.now_ns();
   candidate.inspector = inspector_;
   candidate.minimum_tip = minimum_tip_;
   return has_free_loan_locked(candidate.begun_ns);
@@ -179,11 +174,10 @@ void FastPath::write_one(const Candidate& candidate, std::vector<char>& buffer, 
     base64_encode(candidate.wire.data(), candidate.wire.size(), text);
   request.add(route.after_text);
   if (!request.is_full()) {
-    const ssize_t sent =
-        send(writing.fd, buffer.data(), request.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent == static_cast<ssize_t>(request.size())) writing.sent_ns = now_ns();
+    const ssize_t sent = sockets_.send(writing.fd, buffer.data(), request.size());
+    if (sent == static_cast<ssize_t>(request.size())) writing.sent_ns = sockets_.now_ns();
   }
-  if (writing.sent_ns == 0) shutdown(writing.fd, SHUT_RDWR);
+  if (writing.sent_ns == 0) sockets_.shut_down(writing.fd);
 }
 
 TakenRequest FastPath::settle_locked(const Candidate& candidate, const Workspace& workspace) {

@@ -1,18 +1,12 @@
 // The thread of the fast path: looks at the requests of callers.
-#include <linux/sockios.h>
-#include <linux/tcp.h>
-#include <netinet/in.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <utility>
 
 #include "submission/fast_path.h"
+#include "submission/memory_streams.h"
 #include "system/base58.h"
 #include "system/base64.h"
 
@@ -41,14 +35,34 @@ void FastPath::run() {
 void FastPath::handle(uint32_t connection) {
   Look look;
   look.connection = connection;
-  if (!begin(look)) return;
-  Finding finding = check(look);
+  if (begin(look)) conclude(look, check(look));
+}
+
+void FastPath::conclude(const Look& look, Finding finding) {
   if (finding == Finding::valid && !reserve(look)) finding = Finding::rejected;
   if (finding == Finding::valid) {
     write_all(look.candidate, workspace_);
     finish(look);
   }
   end(look, finding);
+}
+
+bool FastPath::look(MemoryStreams& streams) {
+  while (!held_) {
+    const auto connection = streams.take_ready();
+    if (!connection) return false;
+    Held held;
+    held.look.connection = *connection;
+    if (!begin(held.look)) continue;
+    held.finding = check(held.look);
+    held_ = std::move(held);
+  }
+  return true;
+}
+
+void FastPath::conclude() {
+  if (held_) conclude(held_->look, held_->finding);
+  held_.reset();
 }
 
 bool FastPath::begin(Look& look) {
@@ -71,7 +85,7 @@ bool FastPath::begin(Look& look) {
 }
 
 FastPath::Finding FastPath::check(Look& look) {
-  const ssize_t length = recv(look.fd, bytes_.data(), bytes_.size(), MSG_PEEK | MSG_DONTWAIT);
+  const ssize_t length = sockets_.peek(look.fd, bytes_.data(), bytes_.size());
   if (length <= 0 || !is_at_front(look)) return Finding::nothing;
   const std::string_view bytes(bytes_.data(), static_cast<size_t>(length));
   std::string_view text;
@@ -88,17 +102,10 @@ FastPath::Finding FastPath::check(Look& look) {
   return is_valid ? Finding::valid : Finding::rejected;
 }
 
-// JavaScript has read no byte of what was seen. The number of waiting bytes is read before the
-// number of received ones: bytes that arrive in between make the difference larger, never smaller.
+// JavaScript has read no byte of what was seen.
 bool FastPath::is_at_front(const Look& look) {
-  int waiting = 0;
-  tcp_info info{};
-  socklen_t length = sizeof info;
-  if (ioctl(look.fd, SIOCINQ, &waiting) != 0 ||
-      getsockopt(look.fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
-    return false;
-  return static_cast<uint32_t>(info.tcpi_bytes_received) - static_cast<uint32_t>(waiting) ==
-         look.received;
+  uint32_t read = 0;
+  return sockets_.count_read(look.fd, read) && read == look.received;
 }
 
 bool FastPath::decode(std::string_view text, TransactionTextEncoding encoding,

@@ -302,6 +302,22 @@ export interface NativeFastPath {
   close(): void;
 }
 
+/** A fast path of a simulation, with connections in memory. Times: of the simulation. */
+export interface NativeSimulatedFastPath extends NativeFastPath {
+  /** Bytes have arrived at a connection. The first call opens it; `bytes` may be empty. */
+  arrive(descriptor: number, bytes: Uint8Array): void;
+  /** JavaScript has read so many of them. */
+  markRead(descriptor: number, bytes: number): void;
+  /** The connection has ended. */
+  endStream(descriptor: number): void;
+  /** Looks at a request. False: there is none, and nothing to conclude. */
+  look(nowNs: bigint): boolean;
+  /** Sends the request that it looked at, or leaves it to JavaScript. */
+  conclude(nowNs: bigint): void;
+  /** The oldest write and its descriptor; undefined: none is left. */
+  takeWritten(): readonly [number, Uint8Array] | undefined;
+}
+
 /** Requested modes; "automatic": clones where they are possible, lose nothing and bypass no rule. */
 export type TransmitMode = "socket" | "clone" | "automatic" | "xdp";
 
@@ -357,6 +373,7 @@ interface NativeAddon {
   SignatureVerifier: new (threads: number, queueMax: number) => NativeSignatureVerifier;
   FirstPackets: FirstPacketsConstructor;
   FastPath: new () => NativeFastPath;
+  SimulatedFastPath: new () => NativeSimulatedFastPath;
   /** -1: the system refused. */
   duplicateDescriptor(descriptor: number): number;
   /**
