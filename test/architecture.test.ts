@@ -264,10 +264,10 @@ const socketFolders: readonly string[] = ["net", "clone", "xdp", "system"];
 const socketCalls =
   /(?<![\w.>])(?:::)?(socket|bind|connect|listen|accept4?|send|sendto|sendmsg|sendmmsg|recv|recvfrom|recvmsg|recvmmsg|setsockopt|getsockopt|ppoll|epoll_wait)\((?!\))/;
 const clockCalls = /\b(clock_gettime|clock_ns|gettimeofday|std::chrono)\b/;
-/** They read and write sockets that JavaScript has opened. */
+/** They wait for, read and write sockets that JavaScript has opened. */
 const socketUsers: readonly string[] = [
+  "native/submission/fast_path_sockets.cc",
   "native/submission/fast_path_thread.cc",
-  "native/submission/fast_path_send.cc",
   "native/quic/first_packet_socket.cc",
 ];
 const clockReaders = [

@@ -174,7 +174,7 @@ void FastPath::write_one(const Candidate& candidate, std::vector<char>& buffer, 
     base64_encode(candidate.wire.data(), candidate.wire.size(), text);
   request.add(route.after_text);
   if (!request.is_full()) {
-    const ssize_t sent = sockets_.send(writing.fd, buffer.data(), request.size());
+    const ssize_t sent = sockets_.write(writing.fd, buffer.data(), request.size());
     if (sent == static_cast<ssize_t>(request.size())) writing.sent_ns = sockets_.now_ns();
   }
   if (writing.sent_ns == 0) sockets_.shut_down(writing.fd);

@@ -40,7 +40,7 @@ class SystemSockets final : public FastPathSockets {
     bytes = static_cast<uint32_t>(info.tcpi_bytes_received) - static_cast<uint32_t>(waiting);
     return true;
   }
-  ssize_t send(int fd, const void* bytes, size_t length) override {
+  ssize_t write(int fd, const void* bytes, size_t length) override {
     return ::send(fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
   }
   void shut_down(int fd) override { shutdown(fd, SHUT_RDWR); }

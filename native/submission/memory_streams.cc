@@ -68,7 +68,7 @@ bool MemoryStreams::count_read(int fd, uint32_t& bytes) {
   return stream != nullptr;
 }
 
-ssize_t MemoryStreams::send(int fd, const void* bytes, size_t length) {
+ssize_t MemoryStreams::write(int fd, const void* bytes, size_t length) {
   const auto duplicate = duplicates_.find(fd);
   if (duplicate == duplicates_.end() || !find(fd)) return -1;
   written_.push_back({duplicate->second, {static_cast<const char*>(bytes), length}});

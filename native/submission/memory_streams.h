@@ -43,7 +43,7 @@ class MemoryStreams final : public FastPathSockets {
   void unwatch(int epoll, int fd) override;
   ssize_t peek(int fd, void* into, size_t length) override;
   bool count_read(int fd, uint32_t& bytes) override;
-  ssize_t send(int fd, const void* bytes, size_t length) override;
+  ssize_t write(int fd, const void* bytes, size_t length) override;
   void shut_down(int fd) override;
   uint64_t now_ns() override { return now_ns_; }
 

@@ -3,7 +3,7 @@
 // http1-connection.ts creates one per connection without TLS and says when a response leaves; the gateway
 // claims and teaches through a CallerRequest. Nothing is watched before the first accepted submission.
 
-import type { NativeFastPath } from "../../relay/data-plane/native.ts";
+import type { NativeFastPath } from "../../relay/data-plane/native-fast-path.ts";
 import type { TakenRequest } from "../submission/taken-request.ts";
 import { readTakenRecord, takenRecordBytes } from "./taken-record.ts";
 

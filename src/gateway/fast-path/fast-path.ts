@@ -7,11 +7,11 @@
 // and counts what was sent for requests that were refused afterwards.
 
 import type { Logger } from "../../core/log.ts";
-import {
-  type NativeFastPath,
-  type NativeFastPathCounts,
-  native,
-} from "../../relay/data-plane/native.ts";
+import { native } from "../../relay/data-plane/native.ts";
+import type {
+  NativeFastPath,
+  NativeFastPathCounts,
+} from "../../relay/data-plane/native-fast-path.ts";
 import type { TakenRequest } from "../submission/taken-request.ts";
 import { dontFrontRanges } from "../transactions/dont-front.ts";
 import {

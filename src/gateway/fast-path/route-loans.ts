@@ -3,7 +3,7 @@
 // partner-endpoint.ts opens it and lends the connections that it does not need. A loan is free, used (the
 // fast path wrote a request to it), or kept (the endpoint uses it).
 
-import type { NativeFastPath } from "../../relay/data-plane/native.ts";
+import type { NativeFastPath } from "../../relay/data-plane/native-fast-path.ts";
 import type { FastSend } from "../submission/taken-request.ts";
 
 /** A partner's request around its id and its transaction, and what the partner accepts. */
