@@ -96,10 +96,11 @@ function readOptions(): Options {
 }
 
 function summaryOf(seed: number, result: RunResult): string {
-  const { digest, packets, sent, sentToCustomers, steps, accepted, landed, simulatedMs } = result;
+  const { digest, packets, sent, sentToCustomers, steps, accepted, landed, taken, simulatedMs } =
+    result;
   return (
     `seed ${seed}: ${(simulatedMs / 1000).toFixed(1)} s, ${steps} steps, ${packets} packets, ` +
-    `${sent} sent (${sentToCustomers} to customers), ${accepted} submissions (${landed} landed), ` +
+    `${sent} sent (${sentToCustomers} to customers), ${accepted} submissions (${landed} landed, ${taken} on the fast path), ` +
     `digest ${digest.slice(0, 16)}`
   );
 }

@@ -6,6 +6,7 @@
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { firstSlot, type SlotPlan } from "./cluster.ts";
 import {
+  drawBursts,
   drawGatewayActions,
   drawNonceActions,
   type GatewayAction,
@@ -96,6 +97,7 @@ const firstGatewayNumber = 1 << 20;
 const firstCaptureNumber = 1 << 21;
 const firstDiskNumber = 1 << 22;
 const firstNonceNumber = 1 << 23;
+const firstBurstNumber = 1 << 24;
 const addressesPerCustomer = 3;
 const fixedAddresses = ["9.9.0.1:9000", "9.9.0.2:9000", "9.9.0.3:9000"];
 const amounts = [3, 10, 15, 40, 60, 100];
@@ -281,6 +283,9 @@ export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
   number = firstNonceNumber;
   const ofNonces = drawNonceActions(seed, { slots, slotMs, customers: customerCount });
   for (const { atMs, action } of ofNonces) events.push({ ...action, number: number++, atMs });
+  number = firstBurstNumber;
+  const bursts = drawBursts(seed, { slots, slotMs, customers: customerCount });
+  for (const { atMs, action } of bursts) events.push({ ...action, number: number++, atMs });
   number = firstCaptureNumber;
   for (const { atMs, action } of drawCaptures(seed, slots)) add(atMs, action);
   number = firstDiskNumber;

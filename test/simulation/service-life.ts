@@ -33,6 +33,8 @@ import { shredVersion } from "./cluster.ts";
 import { GatewayLife } from "./gateway/gateway-life.ts";
 import { MemoryNetwork, type PartnerListener } from "./gateway/memory-network.ts";
 import type { ProcessNode } from "./gateway/node.ts";
+import { FastPathThread } from "./http/fast-path-thread.ts";
+import { MemoryCallers } from "./http/memory-callers.ts";
 import { accounts, type FixedDestination, sourceNames, tierNames } from "./scenario.ts";
 import type { SimulatedDisk } from "./simulated-disk.ts";
 import { ProcessClock, type WallTime } from "./simulated-time.ts";
@@ -77,12 +79,19 @@ export function configOf({ fixed, tiers }: OperatorChoices): Config {
 export class SimulatedProcess {
   readonly clock: ProcessClock;
   readonly network: MemoryNetwork;
+  readonly callers: MemoryCallers;
+  readonly fastPath: FastPathThread;
   readonly #closes: (() => void)[] = [];
   #isOver = false;
 
-  constructor(wall: WallTime, partners: ReadonlyMap<string, PartnerListener>) {
-    this.clock = new ProcessClock(wall);
-    this.network = new MemoryNetwork(this.clock, partners);
+  constructor(seed: number, wall: WallTime, partners: ReadonlyMap<string, PartnerListener>) {
+    const { time } = wall;
+    const clock = new ProcessClock(wall);
+    const thread = new FastPathThread({ seed, clock, nowNs: () => time.nowNs });
+    this.clock = clock;
+    this.fastPath = thread;
+    this.network = new MemoryNetwork(clock, partners, thread);
+    this.callers = new MemoryCallers({ time, clock, seed, thread });
   }
 
   /** Calls `close` when the process is killed. */
@@ -96,6 +105,8 @@ export class SimulatedProcess {
     this.#isOver = true;
     this.clock.end();
     this.network.kill();
+    this.callers.kill();
+    this.fastPath.handle.close();
     for (const close of this.#closes.splice(0)) close();
   }
 }
@@ -228,7 +239,7 @@ export class ServiceLife {
   static async open(options: LifeOptions): Promise<ServiceLife> {
     const { process, disk, config, schedule, onLine } = options;
     const { databasePath } = disk;
-    const { clock, network } = process;
+    const { clock, network, callers, fastPath } = process;
     const log = createLogger({ stream: { write: onLine }, level: "warn" });
     const opened = Relay.simulate({ ...relayOptionsOf(config.relay), prefault: false }, clock);
     process.onKill(() => opened.relay.close());
@@ -262,6 +273,8 @@ export class ServiceLife {
       isDurable: options.isDurable,
       relay: opened.relay,
       network,
+      callers,
+      fastPath: fastPath.handle,
       node: options.node,
       partners: options.partners,
       onKill: (close) => process.onKill(close),

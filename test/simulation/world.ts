@@ -53,6 +53,8 @@ export interface RunResult {
   readonly accepted: number;
   /** The part of `accepted` that landed. */
   readonly landed: number;
+  /** Requests that the fast path has sent before they were read. */
+  readonly taken: number;
   readonly simulatedMs: number;
   readonly violation: Violation | null;
 }
@@ -193,7 +195,7 @@ export class World {
     const number = ++this.#lives;
     const { seed } = this.#options;
     const choices = this.#choices;
-    const process = new SimulatedProcess(this.#wall, this.#gateway.partners);
+    const process = new SimulatedProcess(seed, this.#wall, this.#gateway.partners);
     this.#process = process;
     const opening = ServiceLife.open({
       process,

@@ -1,5 +1,6 @@
 // The calls of customers to the gateway, and the reasons with which its rules refuse them.
 
+import type { RawCall } from "../http/request-forms.ts";
 import type { KeyKind } from "./key-kinds.ts";
 import { auctionUnitPrice, costlyTip, type PartnerName } from "./partners.ts";
 import { minimumTip, type SentTransaction } from "./transactions.ts";
@@ -34,6 +35,8 @@ export interface Call {
   readonly transactions: readonly SentTransaction[];
   /** sendTransaction; null: absent. */
   readonly maxRetries: number | null;
+  /** A program sends it that repeats the head of its requests. */
+  readonly isSteady?: boolean;
   /** sendAlt. */
   readonly enableFallback?: boolean;
   /** sendIdeal. */
@@ -54,6 +57,12 @@ export function paramsOf({ method, transactions, maxRetries, enableFallback }: C
     ...(enableFallback !== undefined && { enableFallback }),
   };
   return [takesOne(method) ? texts[0] : texts, options];
+}
+
+/** The same call for the endpoints without JSON. */
+export function rawOf({ method, transactions, maxRetries, enableFallback }: Call): RawCall {
+  const wires = transactions.map(({ wire }) => wire);
+  return { method, wires, takesOne: takesOne(method), maxRetries, enableFallback };
 }
 
 /** The signatures in the result of a call. */

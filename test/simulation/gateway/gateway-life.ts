@@ -1,5 +1,5 @@
 // The gateway in one life of the service: the real key checks, methods, submission pipeline, routes and store.
-// The node, the partners and the bytes of HTTP in front of it are simulated.
+// The node, the partners and the connections of callers are simulated.
 
 import { createHash } from "node:crypto";
 import { policyOf, rateLimitOf, settingsOf } from "../../../src/app/gateway-settings.ts";
@@ -11,7 +11,10 @@ import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
 import { KeyUpdates } from "../../../src/gateway/accounts/key-updates.ts";
 import { PublicKeys } from "../../../src/gateway/accounts/public-keys.ts";
 import { RateLimits } from "../../../src/gateway/accounts/rate-limits.ts";
+import { endpointGroups } from "../../../src/gateway/endpoints/endpoint-groups.ts";
 import { Gateway } from "../../../src/gateway/endpoints/gateway.ts";
+import { FastPath, type FastPathSnapshot } from "../../../src/gateway/fast-path/fast-path.ts";
+import { HttpServer } from "../../../src/gateway/http/server.ts";
 import { managedNonceLimits } from "../../../src/gateway/nonces/managed-nonces.ts";
 import {
   NonceService,
@@ -46,9 +49,11 @@ import {
   SqlSubmissionStore,
 } from "../../../src/platform/store/tables/submission-store.ts";
 import { decodeBase58, encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
+import type { NativeFastPath } from "../../../src/relay/data-plane/native-fast-path.ts";
 import type { Relay } from "../../../src/relay/data-plane/relay.ts";
 import { LandingWatchList } from "../../../src/relay/landing-watch-list.ts";
 import type { RelayService } from "../../../src/relay/relay-service.ts";
+import type { MemoryCallers } from "../http/memory-callers.ts";
 import { createdKeys } from "./created-keys.ts";
 import type { ProcessNode } from "./node.ts";
 import { costlyTip, partnerNames } from "./partners.ts";
@@ -64,6 +69,8 @@ const limits = {
 };
 const partnerTimeoutMs = 900;
 const noncePollMs = 400;
+/** Idle connections end within a run. */
+const keepAliveSeconds = 9;
 
 const partnerConfigs = {
   staked: { kind: "swqos", callsPerRequest: 4, connections: 2 },
@@ -110,20 +117,13 @@ export interface GatewayLifeOptions {
   readonly service: RelayService;
   readonly verifier: SignatureVerifier;
   readonly network: PartnerNetwork;
+  readonly callers: MemoryCallers;
+  readonly fastPath: NativeFastPath;
   readonly node: ProcessNode;
   /** Identities of the alternative partners in base58. */
   readonly partners: ReadonlySet<string>;
   /** Calls `close` when the process is killed. */
   readonly onKill: (close: () => void) => void;
-}
-
-export interface GatewayCall {
-  /** null: the request has no key. */
-  readonly key: string | null;
-  /** The caller's address. */
-  readonly address: string;
-  readonly method: string;
-  readonly params: readonly unknown[];
 }
 
 /** As Store.open does it. */
@@ -141,9 +141,11 @@ async function openStore(options: GatewayLifeOptions): Promise<SubmissionStore> 
 }
 
 export class GatewayLife {
+  readonly callers: MemoryCallers;
   readonly #gateway: Gateway;
   readonly #pipeline: Pipeline;
   readonly #routes: RouteTable;
+  readonly #fastPath: FastPath;
   readonly #observeLandings: () => void;
 
   /** Settles when callers are served. */
@@ -154,7 +156,11 @@ export class GatewayLife {
       const created = createdKeys.flatMap((each) => Object.values(each));
       for (const { key } of created) await keys.addKey(key);
     }
-    const keyRing = new KeyRing();
+    const fastPath = new FastPath(log, {
+      handle: options.fastPath,
+      nowMs: () => Number(clock.monotonicNs()) / 1e6,
+    });
+    const keyRing = new KeyRing(() => fastPath.keysChanged());
     const publicKeyStore = new SqlPublicKeyStore(driver);
     const publicKeys = new PublicKeys({
       store: publicKeyStore,
@@ -174,7 +180,7 @@ export class GatewayLife {
     const store = await openStore(options);
     await updates.refresh();
     const network = options.network;
-    const routes = new RouteTable((route) => openRoute(route, { clock, log, network }));
+    const routes = new RouteTable((route) => openRoute(route, { clock, log, network, fastPath }));
     await routes.replace(config.routes);
     const nonces = await NonceService.open(
       {
@@ -188,22 +194,37 @@ export class GatewayLife {
       },
       nonceLimits,
     );
-    const life = new GatewayLife(options, { keyRing, publicKeys, store, routes, nonces });
+    const opened = { keyRing, publicKeys, store, routes, nonces, fastPath };
+    const life = new GatewayLife(options, opened);
+    fastPath.setRules({
+      tipAddresses: [gatewayTipAddress],
+      dontFrontPrefixes: config.gateway.dontFrontPrefixes,
+      minimumTipLamports: BigInt(minimumTip),
+    });
     await life.#pipeline.restore();
+    const server = {
+      ...life.#gateway.serverOptions(new Set(endpointGroups)),
+      listen: config.http?.listen ?? [],
+      keepAliveSeconds,
+      network: options.callers,
+      fastPath,
+    };
+    await HttpServer.open(server, log);
     return life;
   }
 
   private constructor(
-    { clock, log, relay, service, verifier, node, partners }: GatewayLifeOptions,
+    { clock, log, relay, service, verifier, node, partners, callers }: GatewayLifeOptions,
     opened: {
       readonly store: SubmissionStore;
       readonly keyRing: KeyRing;
       readonly publicKeys: PublicKeys;
       readonly routes: RouteTable;
       readonly nonces: NonceService;
+      readonly fastPath: FastPath;
     },
   ) {
-    const { keyRing, publicKeys, store, routes, nonces } = opened;
+    const { keyRing, publicKeys, store, routes, nonces, fastPath } = opened;
     const inspector = new TransactionInspector({
       tipAddresses: [gatewayTipAddress],
       dontFrontPrefixes: config.gateway.dontFrontPrefixes,
@@ -236,6 +257,7 @@ export class GatewayLife {
         leaders: () => service.leaders(),
         slotNs: () => service.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
         inspect: (wire) => inspector.inspect(wire),
+        submitted: (signature) => fastPath.note(signature),
       },
       limits,
     );
@@ -246,12 +268,19 @@ export class GatewayLife {
         log,
         keys: keyRing,
         publicKeys,
-        limits: { take: (key, nowNs) => rates.take(key.id, rateLimitOf(config, key), nowNs) },
+        limits: {
+          take: (key, nowNs) => {
+            const verdict = rates.take(key.id, rateLimitOf(config, key), nowNs);
+            fastPath.allow(key.id, verdict.remaining);
+            return verdict;
+          },
+        },
         inspector,
         // The threads of the verifier run in real time, so that the check runs in this thread.
         verifier: { verify: (wire) => verifier.verifyNow(wire) },
         base58: { decode: decodeBase58, encode: encodeBase58 },
         submissions: pipeline,
+        mayTake: (accountId) => pipeline.mayTake(accountId),
         bundleCommitments: new NodeBundleCommitments({ clock, reader: null }),
         signer: { sign: () => "", signDetached: () => "", keySet: "{}" },
         preflight: null,
@@ -268,24 +297,11 @@ export class GatewayLife {
       },
       settingsOf(config),
     );
+    this.callers = callers;
+    this.#fastPath = fastPath;
     this.#pipeline = pipeline;
     this.#routes = routes;
     this.#observeLandings = () => notify();
-  }
-
-  /** The answer to a JSON-RPC call over HTTP. */
-  async call({ key, address, method, params }: GatewayCall): Promise<unknown> {
-    const text = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-    const { body } = await this.#gateway.handle({
-      method: "POST",
-      path: "/relay",
-      query: "",
-      header: (name) => (name === "api-key" && key !== null ? key : undefined),
-      remoteAddress: address,
-      isTls: false,
-      body: Buffer.from(text),
-    });
-    return JSON.parse(String(body));
   }
 
   subscribe(...parameters: Parameters<Pipeline["subscribe"]>): () => void {
@@ -299,6 +315,10 @@ export class GatewayLife {
 
   get counts(): PipelineSnapshot {
     return this.#pipeline.snapshot();
+  }
+
+  get fastPath(): FastPathSnapshot {
+    return this.#fastPath.snapshot();
   }
 
   get routes(): readonly RouteSnapshot[] {

@@ -24,6 +24,8 @@ export type GatewayAction =
       /** Blocks since the one whose hash it has. */
       readonly age: number;
       readonly maxRetries: MaxRetries;
+      /** A program sends it that repeats the head of its requests, so that the fast path knows them. */
+      readonly isSteady?: boolean;
     }
   | {
       readonly kind: "send again";
@@ -153,6 +155,39 @@ export function drawNonceActions(
   )
     .flat()
     .toSorted((a, b) => a.atMs - b.atMs);
+}
+
+const burstShares = [0, 0.02, 0.05];
+const burstGapsMs = [2, 15, 60, 250];
+
+/** Programs that send one transaction after the other. */
+export function drawBursts(
+  seed: number,
+  { slots, slotMs, customers }: RunShape,
+): TimedGatewayAction[] {
+  const random = new SeededRandom(BigInt(seed) + 0xb025_0000_0000n);
+  const share = pick(random, burstShares);
+  return Array.from({ length: slots }, (_, i) => 100 + i * slotMs).flatMap((beginMs) => {
+    if (!random.happens(share)) return [];
+    const customer = random.below(customers);
+    const gapMs = pick(random, burstGapsMs);
+    let atMs = beginMs + random.below(slotMs);
+    return Array.from({ length: 3 + random.below(8) }, (): TimedGatewayAction => {
+      atMs += 1 + random.below(gapMs);
+      const isUsual = random.happens(0.95);
+      const action: GatewayAction = {
+        kind: "send",
+        customer,
+        key: isUsual ? "own" : pick(random, keyKinds),
+        method: "sendTransaction",
+        transactions: [drawTransaction(random)],
+        age: random.happens(0.9) ? 0 : random.below(24),
+        maxRetries: null,
+        isSteady: true,
+      };
+      return { atMs, action };
+    });
+  });
 }
 
 /** In the order of time. */

@@ -2,6 +2,7 @@
 
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import type { SlotPlan } from "../cluster.ts";
+import { HttpCallers } from "../http/http-callers.ts";
 import { slotMs } from "../scenario.ts";
 import type { SimulatedDisk } from "../simulated-disk.ts";
 import type { SimulatedTime } from "../simulated-time.ts";
@@ -43,10 +44,14 @@ export class GatewayWorld {
   readonly partners: ReadonlyMap<string, PartnerListener>;
   readonly #options: GatewayWorldOptions;
   readonly #partners: Readonly<Record<PartnerName, SimulatedPartner>>;
+  readonly #http: HttpCallers;
   readonly #senders: Senders;
   readonly #checks: SubmissionChecks;
   readonly #nonceChecks: NonceChecks;
   readonly #nonces: NonceCustomers;
+  /** Requests that the fast path has sent: in earlier lives of the service, and in this one. */
+  #takenBefore = 0;
+  #takenNow = 0;
 
   constructor(options: GatewayWorldOptions) {
     const { time, gateway, disk, note, guard } = options;
@@ -77,6 +82,7 @@ export class GatewayWorld {
     const checks = new SubmissionChecks({ chain, partners, disk, nowMs });
     this.#checks = checks;
     const nonceChecks = new NonceChecks({ chain, node, disk, submissions: checks, nowMs });
+    const http = new HttpCallers({ seed: options.seed, time, note, guard });
     const senders = new Senders({
       chain,
       transactions,
@@ -84,6 +90,7 @@ export class GatewayWorld {
       checks,
       nonceChecks,
       gateway,
+      http,
       partnerSlots: options.partnerSlots,
       disk,
       nowMs,
@@ -92,6 +99,7 @@ export class GatewayWorld {
     });
     this.#nonceChecks = nonceChecks;
     this.#senders = senders;
+    this.#http = http;
     this.#nonces = new NonceCustomers({
       chain,
       transactions,
@@ -161,21 +169,27 @@ export class GatewayWorld {
   check(): void {
     const gateway = this.#options.gateway();
     if (!gateway) return;
-    this.#checks.check(this.node.mood, gateway.counts, gateway.routes);
+    const { counts, routes, fastPath } = gateway;
+    this.#takenNow = fastPath.taken;
+    this.#checks.check(this.node.mood, counts, routes, fastPath);
     this.#nonceChecks.check();
     this.#senders.ask();
   }
 
-  get totals(): SubmissionChecks["totals"] {
-    return this.#checks.totals;
+  get totals(): SubmissionChecks["totals"] & { readonly taken: number } {
+    return { ...this.#checks.totals, taken: this.#takenBefore + this.#takenNow };
   }
 
   crashed(): void {
+    this.#takenBefore += this.#takenNow;
+    this.#takenNow = 0;
+    this.#http.crashed();
     this.#checks.crashed();
     for (const partner of Object.values(this.#partners)) partner.calls = 0;
   }
 
   restarted(gateway: GatewayLife): void {
+    this.#http.restarted(gateway.callers);
     this.#nonceChecks.restarted();
     this.#senders.restarted(gateway);
   }

@@ -4,6 +4,7 @@
 import { Duplex } from "node:stream";
 import type { Clock } from "../../../src/core/clock.ts";
 import type { PartnerNetwork, PartnerSocket } from "../../../src/gateway/routes/partner-network.ts";
+import type { FastPathThread } from "../http/fast-path-thread.ts";
 
 /** One way, between the gateway and a partner. */
 const oneWayMs = 2;
@@ -34,9 +35,18 @@ function errorOf(code: string): Error {
 }
 
 class MemorySocket extends Duplex implements PartnerSocket, PeerConnection {
+  /** As sockets of node:net have it (src/core/socket-descriptor.ts). The fast path writes to it, too. */
+  readonly _handle: { readonly fd: number };
+  readonly #thread: FastPathThread;
   #peer: PartnerPeer | null = null;
   #waiting: (() => void)[] = [];
   #isConnecting = true;
+
+  constructor(thread: FastPathThread) {
+    super();
+    this.#thread = thread;
+    this._handle = { fd: thread.open((bytes) => this.#peer?.received(bytes)) };
+  }
 
   get isOpen(): boolean {
     return !this.#isConnecting && !this.destroyed;
@@ -85,6 +95,7 @@ class MemorySocket extends Duplex implements PartnerSocket, PeerConnection {
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#thread.end(this._handle.fd);
     this.#peer?.closed();
     this.#peer = null;
     done(error);
@@ -94,16 +105,22 @@ class MemorySocket extends Duplex implements PartnerSocket, PeerConnection {
 export class MemoryNetwork implements PartnerNetwork {
   readonly #clock: Clock;
   readonly #listeners: ReadonlyMap<string, PartnerListener>;
+  readonly #thread: FastPathThread;
   readonly #sockets = new Set<MemorySocket>();
 
   /** Partners by their host names. `clock`: of the process that connects. */
-  constructor(clock: Clock, listeners: ReadonlyMap<string, PartnerListener>) {
+  constructor(
+    clock: Clock,
+    listeners: ReadonlyMap<string, PartnerListener>,
+    thread: FastPathThread,
+  ) {
     this.#clock = clock;
     this.#listeners = listeners;
+    this.#thread = thread;
   }
 
   connect({ hostname }: URL): PartnerSocket {
-    const socket = new MemorySocket();
+    const socket = new MemorySocket(this.#thread);
     this.#sockets.add(socket);
     socket.once("close", () => this.#sockets.delete(socket));
     this.#clock.after(2 * oneWayMs, () =>

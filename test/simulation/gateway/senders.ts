@@ -2,6 +2,8 @@
 // compare each answer with their knowledge.
 
 import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
+import type { HttpCallers, PreparedCall } from "../http/http-callers.ts";
+import type { RawCall } from "../http/request-forms.ts";
 import { Violation } from "../relay-checks.ts";
 import { accounts } from "../scenario.ts";
 import type { SimulatedDisk } from "../simulated-disk.ts";
@@ -11,6 +13,7 @@ import {
   fittingPartners,
   isForPartnersOnly,
   paramsOf,
+  rawOf,
   refusalOf,
   signaturesIn,
 } from "./call-rules.ts";
@@ -28,8 +31,6 @@ import type { Transactions } from "./transactions.ts";
 
 /** After an outage, a partner is tried again within this time. */
 const recoveredMs = 18_000;
-/** Every call is answered within this time, or the service was killed. */
-const answerMs = 10_000;
 /** Calls that are remembered for repetitions. */
 const callsKept = 12;
 /** Statuses that are asked for at once. */
@@ -43,6 +44,7 @@ interface SendersOptions {
   readonly nonceChecks: NonceChecks;
   /** The gateway; null: the service does not run. */
   readonly gateway: () => GatewayLife | null;
+  readonly http: HttpCallers;
   readonly partnerSlots: () => PartnerSlots;
   readonly disk: SimulatedDisk;
   readonly nowMs: () => number;
@@ -73,8 +75,6 @@ function shownEvent(event: TimelineEvent): ShownEvent {
 export class Senders implements SenderCalls {
   readonly #options: SendersOptions;
   readonly #calls: Call[] = [];
-  /** When the calls began that wait for their answers. */
-  readonly #waiting = new Map<Promise<unknown>, number>();
   /** When the present life of the service began to serve. */
   #servedSinceMs = 0;
 
@@ -86,10 +86,10 @@ export class Senders implements SenderCalls {
     const { chain, transactions } = this.#options;
     const block = ancestorOf(chain.tip, event.age) ?? chain.tip;
     if (!block || !this.#options.gateway()) return;
-    const { customer, key, method, maxRetries } = event;
+    const { customer, key, method, maxRetries, isSteady = false } = event;
     const blockhash = Buffer.from(block.hash, "hex");
     const signed = event.transactions.map((each) => transactions.sign(customer, each, blockhash));
-    void this.submit({ customer, key, method, transactions: signed, maxRetries });
+    void this.submit({ customer, key, method, transactions: signed, maxRetries, isSteady });
   }
 
   sendAlt(event: Extract<GatewayAction, { kind: "send alt" }>): void {
@@ -117,7 +117,6 @@ export class Senders implements SenderCalls {
     const { checks, guard, note } = this.#options;
     this.#servedSinceMs = this.#options.nowMs();
     checks.restarted();
-    this.#waiting.clear();
     for (const [customer, { id }] of accounts.entries()) {
       gateway.subscribe(id, (signature, event) => {
         const shown = shownEvent(event);
@@ -130,14 +129,8 @@ export class Senders implements SenderCalls {
 
   /** Customers ask for what has no end yet. */
   ask(): void {
-    this.#checkWaiting();
+    this.#options.http.check();
     this.#ask(({ reported }) => reported === null);
-  }
-
-  #checkWaiting(): void {
-    const [beganMs] = this.#waiting.values(); // the first one is the oldest
-    const sinceMs = this.#options.nowMs() - (beganMs ?? this.#options.nowMs());
-    if (sinceMs > answerMs) throw new Violation("every call is answered", `after ${sinceMs} ms`);
   }
 
   #ask(isAsked: (record: { readonly reported: string | null }) => boolean): void {
@@ -170,25 +163,39 @@ export class Senders implements SenderCalls {
     });
   }
 
-  /** null: the service was killed before it answered. */
+  /** null: the service was killed, or the connection was cut, before the answer came. */
   async call(
     customer: number,
     key: KeyKind,
     method: string,
     params: readonly unknown[],
   ): Promise<Answer | null> {
+    return this.#answerOf(this.#prepare(customer, key, { method, params }));
+  }
+
+  #prepare(
+    customer: number,
+    key: KeyKind,
+    call: {
+      readonly method: string;
+      readonly params: readonly unknown[];
+      readonly raw?: RawCall;
+      readonly isSteady?: boolean;
+    },
+  ): PreparedCall {
+    const isKeyValid = key === "own" || key === "reader";
+    return this.#options.http.prepare(customer, {
+      ...call,
+      key: keyText(customer, key),
+      isKeyValid,
+    });
+  }
+
+  async #answerOf(prepared: PreparedCall): Promise<Answer | null> {
     const gateway = this.#options.gateway();
     if (!gateway) return null;
-    const answer = gateway.call({
-      key: keyText(customer, key),
-      address: `192.0.2.${customer}`,
-      method,
-      params,
-    });
-    this.#waiting.set(answer, this.#options.nowMs());
-    const json = await answer;
-    this.#waiting.delete(answer);
-    return this.#options.gateway() === gateway ? answerOf(json) : null;
+    const json = await prepared.send();
+    return json !== null && this.#options.gateway() === gateway ? answerOf(json) : null;
   }
 
   /** It may be repeated later. */
@@ -204,12 +211,20 @@ export class Senders implements SenderCalls {
     if (!this.#options.gateway()) return;
     const refusal = refusalOf(call);
     const isAlt = isForPartnersOnly(call);
+    const params = paramsOf(call);
+    const { isSteady = false } = call;
+    const request = { method, params, raw: rawOf(call), isSteady };
+    const prepared = this.#prepare(customer, key, request);
+    if (!prepared.isComplete) {
+      void prepared.send();
+      return;
+    }
     const records = refusal === null ? checks.submitted(customer, transactions, isAlt) : [];
     const pair = call.pair ? nonceChecks.submitted(call, call.pair) : null;
     const inUse = pair ? nonceChecks.inUse(pair) : [];
     const beganMs = nowMs();
     const before = this.#worldOf(call);
-    const answer = await this.call(customer, key, method, paramsOf(call));
+    const answer = await this.#answerOf(prepared);
     if (!answer) return;
     note(`customer ${customer} ${method}: ${JSON.stringify(answer)}`);
     guard(() => {
