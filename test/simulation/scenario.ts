@@ -69,6 +69,7 @@ type Action =
     }
   | { readonly kind: "set clock"; readonly byMs: number }
   | { readonly kind: "crash"; readonly downMs: number }
+  | { readonly kind: "cluster stops"; readonly forMs: number }
   | { readonly kind: "disk fails"; readonly failure: DiskFailure; readonly forMs: number }
   | { readonly kind: "slow disk"; readonly delayMs: number; readonly forMs: number }
   | { readonly kind: "register"; readonly customer: number; readonly lamports: number }
@@ -98,6 +99,7 @@ const firstCaptureNumber = 1 << 21;
 const firstDiskNumber = 1 << 22;
 const firstNonceNumber = 1 << 23;
 const firstBurstNumber = 1 << 24;
+const firstStopNumber = 1 << 25;
 const addressesPerCustomer = 3;
 const fixedAddresses = ["9.9.0.1:9000", "9.9.0.2:9000", "9.9.0.3:9000"];
 const amounts = [3, 10, 15, 40, 60, 100];
@@ -105,7 +107,7 @@ const amounts = [3, 10, 15, 40, 60, 100];
 const errnos = [11, 113, 1, 90, 111];
 
 /** Kinds that are drawn for each slot. */
-type DrawnKind = Exclude<Action["kind"], "slot" | "capture" | "disk fails">;
+type DrawnKind = Exclude<Action["kind"], "slot" | "capture" | "disk fails" | "cluster stops">;
 
 /** The probability of each kind of event in a slot. */
 const rates: readonly (readonly [DrawnKind, number])[] = [
@@ -222,6 +224,18 @@ function drawCaptures(seed: number, slots: number): { atMs: number; action: Acti
   });
 }
 
+const stopShare = 0.3;
+const stopMinMs = 3_000;
+
+/** In some seeds, the cluster produces no block for some seconds. */
+function drawStops(seed: number, slots: number): { atMs: number; action: Action }[] {
+  const random = new SeededRandom(BigInt(seed) + 0x5709_0000_0000n);
+  const isDrawn = random.happens(stopShare);
+  const atMs = random.below(slots * slotMs);
+  const forMs = stopMinMs + random.below(13_000);
+  return isDrawn ? [{ atMs, action: { kind: "cluster stops", forMs } }] : [];
+}
+
 const diskFailureShares = [0, 0.02, 0.05];
 
 /** When a new destination is challenged, after it was added. */
@@ -288,6 +302,8 @@ export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
   for (const { atMs, action } of bursts) events.push({ ...action, number: number++, atMs });
   number = firstCaptureNumber;
   for (const { atMs, action } of drawCaptures(seed, slots)) add(atMs, action);
+  number = firstStopNumber;
+  for (const { atMs, action } of drawStops(seed, slots)) add(atMs, action);
   number = firstDiskNumber;
   for (const { atMs, action } of drawDiskFailures(seed, slots, events)) add(atMs, action);
   return events.toSorted((a, b) => a.atMs - b.atMs || a.number - b.number);

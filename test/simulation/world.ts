@@ -33,7 +33,7 @@ import { Sources } from "./sources.ts";
 
 /** Without arrivals, the relay runs this often. */
 const idleMs = 100;
-/** After a start or a change of the clock, slots may be out of range for this time. */
+/** After a start, a change of the clock or a stop of the cluster, slots may be out of range for this time. */
 const unsettledMs = 15_000;
 const endMs = 3_000;
 /** The service knows the present slot so exactly. */
@@ -236,15 +236,21 @@ export class World {
     );
   }
 
-  #unsettle(): void {
-    this.#unsettledUntilNs = this.#time.nowNs + unsettledMs * 1e6;
+  #unsettle(forMs = 0): void {
+    const untilNs = this.#time.nowNs + (forMs + unsettledMs) * 1e6;
+    this.#unsettledUntilNs = Math.max(this.#unsettledUntilNs, untilNs);
   }
 
   #handle(event: ScenarioEvent): void {
     this.#note(describeEvent(event));
     switch (event.kind) {
       case "slot":
-        this.#produce(event, event.plan);
+        this.#gateway.check();
+        if (!this.#gateway.chain.isStopped) this.#produce(event, event.plan);
+        return;
+      case "cluster stops":
+        this.#gateway.chain.stop(event.forMs);
+        this.#unsettle(event.forMs);
         return;
       case "forge":
         this.#sources.forge(event, event);
@@ -306,7 +312,6 @@ export class World {
   }
 
   #produce(event: ScenarioEvent, plan: SlotPlan): void {
-    this.#gateway.check();
     this.#newestSlot = plan.slot;
     const contents = this.#gateway.fill(event.number, plan);
     this.#sources.produce(event, plan, contents.versions);

@@ -87,10 +87,13 @@ export class Chain {
   readonly #shown = new Map<string, Set<bigint>>();
   readonly #firstNonces: NonceStates;
   readonly #visibility: NonceVisibility;
+  readonly #nowMs: () => number;
   #pending: Group[] = [];
+  #stoppedUntilMs = Number.NEGATIVE_INFINITY;
 
   /** `nonces`: the accounts before the first block. */
   constructor(nonces: NonceStates, nowMs: () => number) {
+    this.#nowMs = nowMs;
     this.#firstNonces = nonces;
     this.#visibility = new NonceVisibility(nowMs, nonces);
   }
@@ -101,6 +104,20 @@ export class Chain {
 
   get confirmed(): Block | null {
     return ancestorOf(this.tip, confirmedDepth);
+  }
+
+  /** For this time, the cluster produces and confirms no block. */
+  stop(forMs: number): void {
+    this.#stoppedUntilMs = Math.max(this.#stoppedUntilMs, this.#nowMs() + forMs);
+  }
+
+  get isStopped(): boolean {
+    return this.wasStopped(this.#nowMs());
+  }
+
+  /** Whether the cluster did not work at a time since `sinceMs`. */
+  wasStopped(sinceMs: number): boolean {
+    return this.#stoppedUntilMs > sinceMs;
   }
 
   /** A leader has it. */

@@ -157,7 +157,7 @@ export function drawNonceActions(
     .toSorted((a, b) => a.atMs - b.atMs);
 }
 
-const burstShares = [0, 0.02, 0.05];
+const burstShares = [0, 0.03, 0.1];
 const burstGapsMs = [2, 15, 60, 250];
 
 /** Programs that send one transaction after the other. */

@@ -16,7 +16,7 @@ const knownMs = 2_200;
 const questionMs = 2_500;
 /** The creation of an account gives up after several questions that the node does not answer. */
 const creationMs = 14_000;
-/** A managed account is ready so long after it was asked for, if node and disk work. */
+/** A managed account is ready so long after it was asked for, if cluster, node and disk work. */
 const readyMs = 40_000;
 
 /** The result of getNonce, in hex. */
@@ -96,8 +96,10 @@ export class NonceChecks {
   }
 
   #mayBePending(customer: number): boolean {
-    const { node, disk, nowMs } = this.#options;
-    const isTroubled = node.wasDown(nowMs() - creationMs) || disk.hasFailedLately;
+    const { chain, node, disk, nowMs } = this.#options;
+    const sinceTroubleMs = nowMs() - creationMs;
+    const isTroubled =
+      node.wasDown(sinceTroubleMs) || chain.wasStopped(sinceTroubleMs) || disk.hasFailedLately;
     const sinceMs = isTroubled ? nowMs() : (this.#waitingMs.get(customer) ?? nowMs());
     this.#waitingMs.set(customer, sinceMs);
     return nowMs() - sinceMs <= readyMs;

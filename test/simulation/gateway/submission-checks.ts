@@ -83,7 +83,7 @@ export class SubmissionChecks {
   readonly #options: ChecksOptions;
   readonly #records = new Map<string, AccountRecord>();
   readonly #refusedMs = new Map<string, number>();
-  /** Since when the service runs, and the node is healthy. */
+  /** Since when the service runs, the cluster works, and the node is healthy. */
   #quietSinceMs = 0;
   /** Calls of this life that could be accepted, and those that were. */
   #calls = { possible: 0, acknowledged: 0 };
@@ -371,7 +371,7 @@ export class SubmissionChecks {
     fastPath: FastPathSnapshot,
   ): void {
     const nowMs = this.#options.nowMs();
-    if (node !== "healthy") this.#quietSinceMs = nowMs;
+    if (node !== "healthy" || this.#options.chain.isStopped) this.#quietSinceMs = nowMs;
     for (const record of this.#records.values()) this.#checkDue(record, nowMs);
     this.#checkCounts(counts);
     this.withdrawals.check(nowMs);

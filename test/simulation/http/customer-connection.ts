@@ -19,6 +19,8 @@ const goneMs = 4_000;
 const stalledMs = 12_000;
 /** Times between two pieces of a request. */
 const gapsMs = [0, 0, 1, 8, 30];
+/** The fast path takes requests that arrive at once, or whose head does. */
+const wholeShare = 0.7;
 const keepAlive = /^timeout=([0-9]+)$/;
 
 interface Pending {
@@ -237,7 +239,7 @@ export class CustomerConnection implements CallerPeer {
   }
 
   #write(random: SeededRandom, bytes: Buffer, sent: (bytes: number) => void): void {
-    const pieces = 1 + (random.happens(0.5) ? 0 : random.below(4));
+    const pieces = 1 + (random.happens(wholeShare) ? 0 : random.below(4));
     const cuts = Array.from({ length: pieces - 1 }, () => random.below(bytes.length));
     const ends = [...cuts.toSorted((a, b) => a - b), bytes.length];
     let begin = 0;
