@@ -36,11 +36,15 @@ export class GatewayTables {
   /** Shred-tip addresses of all nodes: a landed tip to any of them counts. */
   knownShredTipAddresses: ReadonlySet<string>;
 
-  readonly #partners: TrackerPart;
+  readonly #partners: Pick<TrackerPart, "tracker" | "apply">;
   #nodes: NodeDirectory | null = null;
 
   /** Throws ShredwayError. */
-  constructor(config: Config, partners: TrackerPart, fastPath: FastPath | null) {
+  constructor(
+    config: Config,
+    partners: Pick<TrackerPart, "tracker" | "apply">,
+    fastPath: FastPath | null,
+  ) {
     this.config = config;
     this.#partners = partners;
     this.#fastPath = fastPath;

@@ -61,7 +61,7 @@ export function findFault(name: string, seedsMax: number, slots: number): FoundF
     else {
       cpSync(join(root, "build"), join(copy, "build"), options);
       // Not native/build.mjs: it would configure the build again, and compile every file.
-      const built = spawnSync("make", ["-C", "build", "BUILDTYPE=Release"], {
+      const built = spawnSync("make", ["-C", "build", "BUILDTYPE=Release", "shredway"], {
         cwd: copy,
         encoding: "utf8",
       });

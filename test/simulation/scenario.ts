@@ -8,6 +8,7 @@ import { firstSlot, type SlotPlan } from "./cluster.ts";
 import {
   drawBursts,
   drawGatewayActions,
+  drawGatewayReloads,
   drawNonceActions,
   type GatewayAction,
 } from "./gateway/gateway-scenario.ts";
@@ -100,6 +101,7 @@ const firstDiskNumber = 1 << 22;
 const firstNonceNumber = 1 << 23;
 const firstBurstNumber = 1 << 24;
 const firstStopNumber = 1 << 25;
+const firstGatewayReloadNumber = 1 << 26;
 const addressesPerCustomer = 3;
 const fixedAddresses = ["9.9.0.1:9000", "9.9.0.2:9000", "9.9.0.3:9000"];
 const amounts = [3, 10, 15, 40, 60, 100];
@@ -300,6 +302,9 @@ export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
   number = firstBurstNumber;
   const bursts = drawBursts(seed, { slots, slotMs, customers: customerCount });
   for (const { atMs, action } of bursts) events.push({ ...action, number: number++, atMs });
+  number = firstGatewayReloadNumber;
+  const reloads = drawGatewayReloads(seed, { slots, slotMs, customers: customerCount });
+  for (const { atMs, action } of reloads) events.push({ ...action, number: number++, atMs });
   number = firstCaptureNumber;
   for (const { atMs, action } of drawCaptures(seed, slots)) add(atMs, action);
   number = firstStopNumber;

@@ -121,6 +121,8 @@ export interface LifeOptions {
   readonly partners: ReadonlySet<string>;
   /** Whether a submission waits for the disk. */
   readonly isDurable: boolean;
+  /** In lamports. */
+  readonly minimumTip: number;
   readonly random: SeededRandom;
   /** A challenge leaves for this address. */
   readonly onChallenge: (address: string, datagram: Uint8Array) => void;
@@ -271,6 +273,7 @@ export class ServiceLife {
       databasePath,
       journalCalls: disk.journalCalls,
       isDurable: options.isDurable,
+      minimumTip: options.minimumTip,
       relay: opened.relay,
       network,
       callers,

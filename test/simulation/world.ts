@@ -200,6 +200,7 @@ export class World {
     const opening = ServiceLife.open({
       process,
       isDurable: seed % 2 === 0,
+      minimumTip: this.#gateway.minimumTip,
       node: this.#gateway.node.ofProcess(process.clock),
       partners: this.#cluster.partners,
       disk: this.#disk,
@@ -307,6 +308,7 @@ export class World {
       case "send durable":
       case "advance nonce":
       case "send alt":
+      case "reload gateway":
         this.#gateway.handle(event);
     }
   }

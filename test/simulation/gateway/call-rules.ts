@@ -3,7 +3,7 @@
 import type { RawCall } from "../http/request-forms.ts";
 import type { KeyKind } from "./key-kinds.ts";
 import { auctionUnitPrice, costlyTip, type PartnerName } from "./partners.ts";
-import { minimumTip, type SentTransaction } from "./transactions.ts";
+import type { SentTransaction } from "./transactions.ts";
 
 export const sendMethods = ["sendTransaction", "sendBundle", "sendBatch"] as const;
 export type SendMethod = (typeof sendMethods)[number] | "sendIdeal" | "sendAlt";
@@ -83,8 +83,11 @@ export function fittingPartners(call: Call): PartnerName[] {
   return ["staked", "builder", ...(tip >= costlyTip ? (["costly"] as const) : [])];
 }
 
-/** The reason with which the rules refuse a call, whatever the state of the world; null: none. */
-export function refusalOf(call: Call): string | null {
+/**
+ * The reason with which the rules refuse a call with this minimum tip, whatever the state of the world; null:
+ * none.
+ */
+export function refusalOf(call: Call, tipMinimum: number): string | null {
   const { key, method, transactions, pair } = call;
   if (key === "reader") return "scope_missing";
   if (key !== "own") return "unauthorized";
@@ -92,7 +95,7 @@ export function refusalOf(call: Call): string | null {
   const { defect } = pair ?? {};
   if (defect && defect !== "other authority" && defect !== "recent blockhash")
     return "pair_invalid";
-  const tipProblem = tipProblemOf(call);
+  const tipProblem = tipProblemOf(call, tipMinimum);
   if (tipProblem !== null) return isBatch ? "batch_refused" : tipProblem;
   const isUnderpaid = transactions.some(({ unitPrice }) => unitPrice < auctionUnitPrice);
   if (method === "sendAlt" && isUnderpaid) return "priority_fee_too_low";
@@ -106,10 +109,10 @@ export function refusalOf(call: Call): string | null {
   return (isForged && !isManaged ? forgery : nonceProblem) ?? (isForged ? forgery : null);
 }
 
-function tipProblemOf({ method, transactions }: Call): string | null {
+function tipProblemOf({ method, transactions }: Call, tipMinimum: number): string | null {
   const bundleTip = transactions.reduce((sum, { tip }) => sum + tip, 0);
   const tips = method === "sendBundle" ? [bundleTip] : transactions.map(({ tip }) => tip);
-  const poor = tips.find((tip) => tip < minimumTip);
+  const poor = tips.find((tip) => tip < tipMinimum);
   if (poor === undefined) return null;
   return poor === 0 ? "tip_missing" : "tip_too_low";
 }

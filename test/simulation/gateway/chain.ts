@@ -206,6 +206,11 @@ export class Chain {
     return this.#shown.get(signature)?.has(slot) ?? false;
   }
 
+  /** Whether the shreds of any slot contain it, in whatever version. */
+  wasEverShown(signature: string): boolean {
+    return this.#shown.has(signature);
+  }
+
   /** Whether the transaction can land in a block after `tip`. */
   isValid({ blockhash, nonce }: ChainTransaction, tip: Block | null): boolean {
     if (this.#isRecent(blockhash, tip)) return true;

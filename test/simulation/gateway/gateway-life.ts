@@ -2,7 +2,8 @@
 // The node, the partners and the connections of callers are simulated.
 
 import { createHash } from "node:crypto";
-import { policyOf, rateLimitOf, settingsOf } from "../../../src/app/gateway-settings.ts";
+import { rateLimitOf } from "../../../src/app/gateway-settings.ts";
+import { GatewayTables } from "../../../src/app/gateway-tables.ts";
 import type { Clock } from "../../../src/core/clock.ts";
 import { type Config, completeConfig } from "../../../src/core/configuration/configuration.ts";
 import { KeyPair } from "../../../src/core/key-pair.ts";
@@ -29,10 +30,7 @@ import { Pipeline, type PipelineSnapshot } from "../../../src/gateway/submission
 import type { RouteSnapshot, SubmissionStore } from "../../../src/gateway/submission/types.ts";
 import { PartnerTracker } from "../../../src/gateway/tracker/partner-tracker.ts";
 import { NativeCoSigningCheck } from "../../../src/gateway/transactions/co-signing.ts";
-import {
-  type SignatureVerifier,
-  TransactionInspector,
-} from "../../../src/gateway/transactions/transaction-checks.ts";
+import type { SignatureVerifier } from "../../../src/gateway/transactions/transaction-checks.ts";
 import { nonceKeysOf } from "../../../src/platform/solana/key-file.ts";
 import type { SqlDriver } from "../../../src/platform/store/driver.ts";
 import { JournaledSubmissionStore } from "../../../src/platform/store/journal/journaled-submission-store.ts";
@@ -57,7 +55,7 @@ import type { MemoryCallers } from "../http/memory-callers.ts";
 import { createdKeys } from "./created-keys.ts";
 import type { ProcessNode } from "./node.ts";
 import { costlyTip, partnerNames } from "./partners.ts";
-import { gatewayTipAddress, minimumTip } from "./transactions.ts";
+import { gatewayTipAddress } from "./transactions.ts";
 
 /** Short, so that a run of a minute contains the whole life of a transaction. */
 const limits = {
@@ -79,18 +77,27 @@ const partnerConfigs = {
   auction: { kind: "alt-partner", connections: 1 },
 } as const;
 
-const config: Config = completeConfig({
-  relay: { listen: "10.0.0.1:20000", shredVersion: 1, leaders: { file: "leaders.json" } },
-  http: { listen: ["127.0.0.1:1"] },
-  tips: { addresses: [encodeBase58(gatewayTipAddress)], minimumLamports: minimumTip },
-  gateway: { requestsPerSecond: 10_000, burst: 10_000 },
-  routes: partnerNames.map((name) => ({
-    name,
-    url: `http://${name}/`,
-    timeoutMs: partnerTimeoutMs,
-    ...partnerConfigs[name],
-  })),
-});
+const configs = new Map<number, Config>();
+
+/** `minimumLamports`: the minimum tip. */
+function configOf(minimumLamports: number): Config {
+  const known = configs.get(minimumLamports);
+  if (known) return known;
+  const config = completeConfig({
+    relay: { listen: "10.0.0.1:20000", shredVersion: 1, leaders: { file: "leaders.json" } },
+    http: { listen: ["127.0.0.1:1"] },
+    tips: { addresses: [encodeBase58(gatewayTipAddress)], minimumLamports },
+    gateway: { requestsPerSecond: 10_000, burst: 10_000 },
+    routes: partnerNames.map((name) => ({
+      name,
+      url: `http://${name}/`,
+      timeoutMs: partnerTimeoutMs,
+      ...partnerConfigs[name],
+    })),
+  });
+  configs.set(minimumLamports, config);
+  return config;
+}
 
 /** As the other limits, so that accounts are created within a run. */
 const nonceLimits: NonceServiceLimits = {
@@ -111,6 +118,8 @@ export interface GatewayLifeOptions {
   readonly driver: SqlDriver;
   readonly databasePath: string;
   readonly journalCalls: JournalCalls;
+  /** In lamports. */
+  readonly minimumTip: number;
   /** Whether a submission waits for its commit; otherwise it waits for the journal. */
   readonly isDurable: boolean;
   readonly relay: Relay;
@@ -146,6 +155,7 @@ export class GatewayLife {
   readonly #pipeline: Pipeline;
   readonly #routes: RouteTable;
   readonly #fastPath: FastPath;
+  readonly #tables: GatewayTables;
   readonly #observeLandings: () => void;
 
   /** Settles when callers are served. */
@@ -181,6 +191,7 @@ export class GatewayLife {
     await updates.refresh();
     const network = options.network;
     const routes = new RouteTable((route) => openRoute(route, { clock, log, network, fastPath }));
+    const config = configOf(options.minimumTip);
     await routes.replace(config.routes);
     const nonces = await NonceService.open(
       {
@@ -196,11 +207,6 @@ export class GatewayLife {
     );
     const opened = { keyRing, publicKeys, store, routes, nonces, fastPath };
     const life = new GatewayLife(options, opened);
-    fastPath.setRules({
-      tipAddresses: [gatewayTipAddress],
-      dontFrontPrefixes: config.gateway.dontFrontPrefixes,
-      minimumTipLamports: BigInt(minimumTip),
-    });
     await life.#pipeline.restore();
     const server = {
       ...life.#gateway.serverOptions(new Set(endpointGroups)),
@@ -214,7 +220,17 @@ export class GatewayLife {
   }
 
   private constructor(
-    { clock, log, relay, service, verifier, node, partners, callers }: GatewayLifeOptions,
+    {
+      clock,
+      log,
+      relay,
+      service,
+      verifier,
+      node,
+      partners,
+      callers,
+      minimumTip,
+    }: GatewayLifeOptions,
     opened: {
       readonly store: SubmissionStore;
       readonly keyRing: KeyRing;
@@ -225,10 +241,6 @@ export class GatewayLife {
     },
   ) {
     const { keyRing, publicKeys, store, routes, nonces, fastPath } = opened;
-    const inspector = new TransactionInspector({
-      tipAddresses: [gatewayTipAddress],
-      dontFrontPrefixes: config.gateway.dontFrontPrefixes,
-    });
     // The relay wakes its listener by an event of libuv; here the world does it after each step.
     let notify = (): void => {};
     const landingRelay = {
@@ -243,20 +255,20 @@ export class GatewayLife {
     const tracker = new PartnerTracker(() => service.leaders().slot ?? null);
     tracker.replaceSchedule(service.schedule);
     tracker.replaceMembers(partners);
-    const policy = policyOf(config, tracker);
+    const tables = new GatewayTables(configOf(minimumTip), { tracker, apply: () => {} }, fastPath);
     const pipeline = new Pipeline(
       {
         clock,
         log,
         routes: () => routes.routes(),
-        policy: () => policy,
+        policy: () => tables.policy,
         store,
         landings,
         outcomes: node,
         nonces,
         leaders: () => service.leaders(),
         slotNs: () => service.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
-        inspect: (wire) => inspector.inspect(wire),
+        inspect: (wire) => tables.inspector.inspect(wire),
         submitted: (signature) => fastPath.note(signature),
       },
       limits,
@@ -270,12 +282,12 @@ export class GatewayLife {
         publicKeys,
         limits: {
           take: (key, nowNs) => {
-            const verdict = rates.take(key.id, rateLimitOf(config, key), nowNs);
+            const verdict = rates.take(key.id, rateLimitOf(tables.config, key), nowNs);
             fastPath.allow(key.id, verdict.remaining);
             return verdict;
           },
         },
-        inspector,
+        inspector: { inspect: (wire) => tables.inspector.inspect(wire) },
         // The threads of the verifier run in real time, so that the check runs in this thread.
         verifier: { verify: (wire) => verifier.verifyNow(wire) },
         base58: { decode: decodeBase58, encode: encodeBase58 },
@@ -295,13 +307,22 @@ export class GatewayLife {
         slot: () => service.leaders().slot ?? null,
         inNextTurn: (action) => void clock.after(0, action),
       },
-      settingsOf(config),
+      tables.settings,
     );
+    tables.setFastPathRules();
     this.callers = callers;
+    this.#tables = tables;
     this.#fastPath = fastPath;
     this.#pipeline = pipeline;
     this.#routes = routes;
     this.#observeLandings = () => notify();
+  }
+
+  /** The operator reloads the configuration. */
+  reload(minimumTipLamports: number): void {
+    const config = configOf(minimumTipLamports);
+    this.#tables.prepare(config)();
+    void this.#routes.replace(config.routes);
   }
 
   subscribe(...parameters: Parameters<Pipeline["subscribe"]>): () => void {

@@ -40,7 +40,8 @@ export type GatewayAction =
       readonly mood: PartnerMood;
       readonly forMs: number;
     }
-  | { readonly kind: "node changes"; readonly mood: NodeMood; readonly forMs: number };
+  | { readonly kind: "node changes"; readonly mood: NodeMood; readonly forMs: number }
+  | { readonly kind: "reload gateway"; readonly minimumTip: number };
 
 export interface TimedGatewayAction {
   readonly atMs: number;
@@ -155,6 +156,23 @@ export function drawNonceActions(
   )
     .flat()
     .toSorted((a, b) => a.atMs - b.atMs);
+}
+
+const reloadShares = [0, 0, 0.02, 0.06];
+const minimumTips = [minimumTip, 20_000, costlyTip, costlyTip + 1];
+
+/** The operator changes the minimum tip. */
+export function drawGatewayReloads(
+  seed: number,
+  { slots, slotMs }: RunShape,
+): TimedGatewayAction[] {
+  const random = new SeededRandom(BigInt(seed) + 0x4e10_0000_0000n);
+  const share = pick(random, reloadShares);
+  return Array.from({ length: slots }, (_, i) => 100 + i * slotMs).flatMap((beginMs) => {
+    if (!random.happens(share)) return [];
+    const atMs = beginMs + random.below(slotMs);
+    return [{ atMs, action: { kind: "reload gateway", minimumTip: pick(random, minimumTips) } }];
+  });
 }
 
 const burstShares = [0, 0.03, 0.1];

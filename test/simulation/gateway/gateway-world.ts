@@ -10,6 +10,7 @@ import { Chain, type SlotContents } from "./chain.ts";
 import { fundingAddress, type GatewayLife } from "./gateway-life.ts";
 import type { GatewayAction } from "./gateway-scenario.ts";
 import type { PartnerListener } from "./memory-network.ts";
+import { MinimumTips } from "./minimum-tips.ts";
 import { SimulatedNode } from "./node.ts";
 import { NonceChecks } from "./nonce-checks.ts";
 import { NonceCustomers, ownNonceAccounts } from "./nonce-customers.ts";
@@ -45,6 +46,7 @@ export class GatewayWorld {
   readonly #options: GatewayWorldOptions;
   readonly #partners: Readonly<Record<PartnerName, SimulatedPartner>>;
   readonly #http: HttpCallers;
+  readonly #minimumTips: MinimumTips;
   readonly #senders: Senders;
   readonly #checks: SubmissionChecks;
   readonly #nonceChecks: NonceChecks;
@@ -82,6 +84,7 @@ export class GatewayWorld {
     const checks = new SubmissionChecks({ chain, partners, disk, nowMs });
     this.#checks = checks;
     const nonceChecks = new NonceChecks({ chain, node, disk, submissions: checks, nowMs });
+    const minimumTips = new MinimumTips(nowMs);
     const http = new HttpCallers({ seed: options.seed, time, note, guard });
     const senders = new Senders({
       chain,
@@ -91,6 +94,7 @@ export class GatewayWorld {
       nonceChecks,
       gateway,
       http,
+      minimumTips,
       partnerSlots: options.partnerSlots,
       disk,
       nowMs,
@@ -100,6 +104,7 @@ export class GatewayWorld {
     this.#nonceChecks = nonceChecks;
     this.#senders = senders;
     this.#http = http;
+    this.#minimumTips = minimumTips;
     this.#nonces = new NonceCustomers({
       chain,
       transactions,
@@ -134,6 +139,10 @@ export class GatewayWorld {
         for (let i = 0; i < event.times; i++)
           this.#later(i * slotMs, () => this.#nonces.advance(event));
         return;
+      case "reload gateway":
+        this.#minimumTips.set(event.minimumTip);
+        this.#options.gateway()?.reload(event.minimumTip);
+        return;
       case "partners change":
         for (const name of event.partners) this.#change(this.#partners[name], event);
         return;
@@ -143,6 +152,11 @@ export class GatewayWorld {
           if (this.node.mood === event.mood) this.node.mood = "healthy";
         });
     }
+  }
+
+  /** In lamports. */
+  get minimumTip(): number {
+    return this.#minimumTips.present;
   }
 
   /** The contents of a slot. `number`: of the slot's event. */
@@ -189,6 +203,7 @@ export class GatewayWorld {
   }
 
   restarted(gateway: GatewayLife): void {
+    gateway.reload(this.minimumTip); // it may have changed during the start
     this.#http.restarted(gateway.callers);
     this.#nonceChecks.restarted();
     this.#senders.restarted(gateway);

@@ -8,6 +8,7 @@ import type { BlockhashState } from "../../../src/core/transactions/lifetimes.ts
 import type { NonceAccountView, NonceNode } from "../../../src/gateway/nonces/types.ts";
 import type { Outcomes, SignatureOutcome } from "../../../src/gateway/submission/types.ts";
 import { parseTransaction } from "../../../src/sandbox/chain/wire.ts";
+import { firstSlot } from "../cluster.ts";
 import {
   ancestorOf,
   type Block,
@@ -110,7 +111,7 @@ export class SimulatedNode {
       if (address === fundingAddress)
         return { owner: systemProgram, lamports: fundingLamports, data: new Uint8Array() };
       const nonce = nonceOf(address, state);
-      return nonce ? viewOf(nonce, state.confirmed?.slot ?? 0n) : null;
+      return nonce ? viewOf(nonce, state.confirmed?.slot ?? this.#slotBefore) : null;
     };
     return {
       signatureStatuses: (signatures) =>
@@ -140,6 +141,11 @@ export class SimulatedNode {
 
   get #isUp(): boolean {
     return this.#mood !== "gone" && this.#mood !== "stalls";
+  }
+
+  /** The newest confirmed slot while no block of the run is confirmed. */
+  get #slotBefore(): bigint {
+    return (this.#options.chain.blocks[0]?.slot ?? firstSlot) - 1n;
   }
 
   #lag(): number {
@@ -174,7 +180,7 @@ export class SimulatedNode {
     const isKnown = block && confirmed && isAncestor(block, confirmed);
     return {
       isValid: isKnown === true && confirmed.height - block.height <= lifetimeBlocks,
-      slot: confirmed?.slot ?? 0n,
+      slot: confirmed?.slot ?? this.#slotBefore,
     };
   }
 }

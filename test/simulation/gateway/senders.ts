@@ -23,11 +23,12 @@ import type { GatewayLife } from "./gateway-life.ts";
 import type { GatewayAction } from "./gateway-scenario.ts";
 import type { PartnerSlots } from "./gateway-world.ts";
 import type { KeyKind } from "./key-kinds.ts";
+import type { MinimumTips } from "./minimum-tips.ts";
 import type { NonceChecks } from "./nonce-checks.ts";
 import type { PartnerName, SimulatedPartner } from "./partners.ts";
 import type { ShownEvent, ShownStatus } from "./shown-timeline.ts";
 import type { SubmissionChecks } from "./submission-checks.ts";
-import type { Transactions } from "./transactions.ts";
+import { minimumTip, type Transactions } from "./transactions.ts";
 
 /** After an outage, a partner is tried again within this time. */
 const recoveredMs = 18_000;
@@ -45,6 +46,7 @@ interface SendersOptions {
   /** The gateway; null: the service does not run. */
   readonly gateway: () => GatewayLife | null;
   readonly http: HttpCallers;
+  readonly minimumTips: MinimumTips;
   readonly partnerSlots: () => PartnerSlots;
   readonly disk: SimulatedDisk;
   readonly nowMs: () => number;
@@ -209,7 +211,8 @@ export class Senders implements SenderCalls {
     const { customer, key, method, transactions } = call;
     const { checks, nonceChecks, guard, note, nowMs } = this.#options;
     if (!this.#options.gateway()) return;
-    const refusal = refusalOf(call);
+    // The operator may lower the minimum before the call arrives.
+    const mayBeAccepted = refusalOf(call, minimumTip) === null;
     const isAlt = isForPartnersOnly(call);
     const params = paramsOf(call);
     const { isSteady = false } = call;
@@ -219,7 +222,9 @@ export class Senders implements SenderCalls {
       void prepared.send();
       return;
     }
-    const records = refusal === null ? checks.submitted(customer, transactions, isAlt) : [];
+    const isResent = method === "sendTransaction" && call.maxRetries === null;
+    const form = { isForPartnersOnly: isAlt, isResent };
+    const records = mayBeAccepted ? checks.submitted(customer, transactions, form) : [];
     const pair = call.pair ? nonceChecks.submitted(call, call.pair) : null;
     const inUse = pair ? nonceChecks.inUse(pair) : [];
     const beganMs = nowMs();
@@ -234,13 +239,16 @@ export class Senders implements SenderCalls {
         isPartnerSlot: before.isPartnerSlot || after.isPartnerSlot,
         isStrangeSlot: before.isStrangeSlot || after.isStrangeSlot,
       };
+      const minimums = this.#options.minimumTips.since(beganMs);
+      const refusals = minimums.map((minimum) => refusalOf(call, minimum));
       if (!("result" in answer)) {
         const { reason } = answer;
         if (pair && nonceChecks.mayBeRefused(pair, reason, beganMs)) return;
         if (isAlt && reason === "non_partner_slot" && world.isStrangeSlot) return;
-        this.#refused(call, answer, refusal, world.mayBeRefused);
+        this.#refused(call, answer, refusals, world.mayBeRefused);
         return;
       }
+      const refusal = refusals.includes(null) ? null : (refusals[0] ?? null);
       if (refusal !== null)
         throw new Violation(
           refusal.startsWith("tip")
@@ -271,18 +279,19 @@ export class Senders implements SenderCalls {
   #refused(
     { method, customer }: Call,
     { reason, data }: Extract<Answer, { reason: string }>,
-    refusal: string | null,
+    refusals: readonly (string | null)[],
     mayBeRefused: boolean,
   ): void {
     const { checks } = this.#options;
     const isForRoutes = reason === "no_route" || reason === "batch_failed";
     const isForDisk = reason === "store_failed" || reason === "batch_failed";
-    const isTrue =
-      refusal === null
-        ? (isForRoutes && mayBeRefused) || (isForDisk && this.#options.disk.hasFailedLately)
-        : reason === refusal;
-    if (!isTrue)
-      throw new Violation("a refusal is true", `${method}: ${reason}, expected ${refusal}`);
+    const isOfWorld =
+      (isForRoutes && mayBeRefused) || (isForDisk && this.#options.disk.hasFailedLately);
+    if (!refusals.includes(reason) && !(refusals.includes(null) && isOfWorld))
+      throw new Violation(
+        "a refusal is true",
+        `${method}: ${reason}, expected ${refusals.join(" or ")}`,
+      );
     // A part of a batch was accepted.
     const sent: unknown[] = Array.isArray(data["sent"]) ? data["sent"] : [];
     const records = sent.flatMap((signature) => checks.find(customer, String(signature)) ?? []);

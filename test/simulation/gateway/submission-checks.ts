@@ -17,6 +17,7 @@ import {
   partnerNames,
   type SimulatedPartner,
 } from "./partners.ts";
+import { ResendChecks } from "./resend-checks.ts";
 import { lastEnds, type ShownEvent, type ShownStatus, ShownTimeline } from "./shown-timeline.ts";
 import { minimumTip, type SentTransaction } from "./transactions.ts";
 import { WithdrawalChecks } from "./withdrawal-checks.ts";
@@ -53,6 +54,8 @@ export interface AccountRecord {
   isAcknowledged: boolean;
   /** Calls that submitted it. */
   calls: number;
+  /** All of them were of sendTransaction, without a limit on resends. */
+  isResent: boolean;
   /** All of them were for alternative partners only. */
   isForPartnersOnly: boolean;
   /** The end that the service reported; null: none, or a crash may have lost it. */
@@ -80,8 +83,11 @@ function isPartner(name: string): name is PartnerName {
 
 export class SubmissionChecks {
   readonly withdrawals = new WithdrawalChecks();
+  readonly #resends: ResendChecks;
   readonly #options: ChecksOptions;
   readonly #records = new Map<string, AccountRecord>();
+  /** The same by signature. */
+  readonly #owners = new Map<string, AccountRecord[]>();
   readonly #refusedMs = new Map<string, number>();
   /** Since when the service runs, the cluster works, and the node is healthy. */
   #quietSinceMs = 0;
@@ -95,6 +101,7 @@ export class SubmissionChecks {
 
   constructor(options: ChecksOptions) {
     this.#options = options;
+    this.#resends = new ResendChecks(options);
   }
 
   get records(): Iterable<AccountRecord> {
@@ -126,7 +133,7 @@ export class SubmissionChecks {
   submitted(
     customer: number,
     transactions: readonly SentTransaction[],
-    isForPartnersOnly = false,
+    { isForPartnersOnly, isResent }: Pick<AccountRecord, "isForPartnersOnly" | "isResent">,
   ): AccountRecord[] {
     this.#calls.possible += transactions.length;
     return transactions.map((transaction) => {
@@ -137,6 +144,7 @@ export class SubmissionChecks {
         transaction,
         isAcknowledged: false,
         calls: 0,
+        isResent: true,
         isForPartnersOnly: true,
         reported: null,
         reportedMs: 0,
@@ -147,7 +155,10 @@ export class SubmissionChecks {
       };
       record.calls++;
       record.isForPartnersOnly &&= isForPartnersOnly;
+      record.isResent &&= isResent;
       this.#records.set(key, record);
+      const owners = this.#owners.get(transaction.signature) ?? [];
+      if (!known) this.#owners.set(transaction.signature, [...owners, record]);
       return record;
     });
   }
@@ -176,6 +187,7 @@ export class SubmissionChecks {
       const problem = partnerProblemOf(name, one, owners);
       if (problem !== null) throw new Violation(invariant, `${name}: ${one.signature} ${problem}`);
       this.#checkRefused(name, one.signature, owners);
+      this.#resends.received(one.signature);
     }
   }
 
@@ -191,10 +203,8 @@ export class SubmissionChecks {
     );
   }
 
-  #ownersOf(signature: string): AccountRecord[] {
-    return [...this.#records.values()].filter(
-      ({ transaction }) => transaction.signature === signature,
-    );
+  #ownersOf(signature: string): readonly AccountRecord[] {
+    return this.#owners.get(signature) ?? [];
   }
 
   refusedForGood(name: PartnerName, signature: string): void {
@@ -360,6 +370,7 @@ export class SubmissionChecks {
     this.#calls = { possible: 0, acknowledged: 0 };
     this.#ended = new Map();
     this.#refusedMs.clear();
+    this.#resends.restarted();
     for (const record of this.#records.values()) record.isEnded = false;
   }
 
@@ -373,6 +384,7 @@ export class SubmissionChecks {
     const nowMs = this.#options.nowMs();
     if (node !== "healthy" || this.#options.chain.isStopped) this.#quietSinceMs = nowMs;
     for (const record of this.#records.values()) this.#checkDue(record, nowMs);
+    for (const owners of this.#owners.values()) this.#resends.check(owners, routes);
     this.#checkCounts(counts);
     this.withdrawals.check(nowMs);
     // The fast path has sent them, and no submission has adopted them.
