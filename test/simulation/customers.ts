@@ -5,13 +5,13 @@
 // results are possible, and the checks accept both.
 
 import type { RegistrationResult } from "../../src/shreds/registrations/registration-types.ts";
-import { type ModelTip, modelAccount } from "../shreds/tiers/tier-model.ts";
 import { addressKey } from "./network.ts";
 import { type Entitlement, Violation } from "./relay-checks.ts";
-import { accounts, tierNames } from "./scenario.ts";
-import { type ServiceLife, tierRules } from "./service-life.ts";
+import { accounts } from "./scenario.ts";
+import type { ServiceLife } from "./service-life.ts";
 import type { SimulatedDisk } from "./simulated-disk.ts";
 import type { WallTime } from "./simulated-time.ts";
+import { type OwnTip, TierLevels } from "./tier-levels.ts";
 import { Wallet } from "./tips.ts";
 
 /** A wall clock that is set forward is noticed within this time. */
@@ -100,6 +100,7 @@ export class Customers {
   #tipCount = 0;
   /** The highest wall time so far, which the tiers follow. */
   #lastMs = 0;
+  readonly #levels = new TierLevels();
   readonly #crashesMs: number[] = [];
   /** Forward settings of the clock, oldest first. */
   #jumps: { readonly byMs: number; readonly atNs: number }[] = [];
@@ -371,13 +372,13 @@ export class Customers {
     const lists = [earliest(tips), latest(tips)];
     if (some.length < tips.length) lists.push(earliest(some), latest(some));
     const tiers = lists.flatMap((list) =>
-      [...new Set(times)].map((untilMs) => levelOf(customer.id, list, untilMs)),
+      [...new Set(times)].map((untilMs) => this.#levels.levelAt(customer.id, list, untilMs)),
     );
     return { may: Math.max(...tiers), must: Math.min(...tiers) };
   }
 }
 
-function earliest(tips: readonly Tip[]): Omit<ModelTip, "accountId">[] {
+function earliest(tips: readonly Tip[]): OwnTip[] {
   return tips.map(({ order, lamports, registeredLeastMs }) => ({
     order,
     lamports,
@@ -386,21 +387,11 @@ function earliest(tips: readonly Tip[]): Omit<ModelTip, "accountId">[] {
   }));
 }
 
-function latest(tips: readonly Tip[]): Omit<ModelTip, "accountId">[] {
+function latest(tips: readonly Tip[]): OwnTip[] {
   return tips.map(({ order, lamports, registeredMs, effectiveMs }) => ({
     order,
     lamports,
     registeredMs,
     effectiveMs: Math.max(registeredMs, effectiveMs),
   }));
-}
-
-function levelOf(
-  accountId: string,
-  tips: readonly Omit<ModelTip, "accountId">[],
-  untilMs: number,
-): number {
-  const own = tips.map((tip) => ({ ...tip, accountId }));
-  const { tier } = modelAccount(tierRules, accountId, own, untilMs).state;
-  return tierNames.indexOf(tier ?? "");
 }

@@ -228,14 +228,30 @@ function drawCaptures(seed: number, slots: number): { atMs: number; action: Acti
 
 const stopShare = 0.3;
 const stopMinMs = 3_000;
+/** More than most transactions pay. */
+const highTip = 50_001;
 
-/** In some seeds, the cluster produces no block for some seconds. */
-function drawStops(seed: number, slots: number): { atMs: number; action: Action }[] {
+/**
+ * In some seeds, the cluster produces no block for some seconds. The operator often raises the minimum tip
+ * meanwhile, because most submissions are open then.
+ */
+function drawStops(
+  seed: number,
+  slots: number,
+): { atMs: number; action: Action | GatewayAction }[] {
   const random = new SeededRandom(BigInt(seed) + 0x5709_0000_0000n);
   const isDrawn = random.happens(stopShare);
   const atMs = random.below(slots * slotMs);
   const forMs = stopMinMs + random.below(13_000);
-  return isDrawn ? [{ atMs, action: { kind: "cluster stops", forMs } }] : [];
+  const isRaised = random.happens(0.5);
+  const raisedMs = atMs + random.below(3_000);
+  if (!isDrawn) return [];
+  const stop = { atMs, action: { kind: "cluster stops", forMs } } as const;
+  const raised = {
+    atMs: raisedMs,
+    action: { kind: "reload gateway", minimumTip: highTip },
+  } as const;
+  return isRaised ? [stop, raised] : [stop];
 }
 
 const diskFailureShares = [0, 0.02, 0.05];
@@ -273,7 +289,7 @@ export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
   const events: ScenarioEvent[] = [];
   const parents: bigint[] = [];
   let number = 0;
-  const add = (atMs: number, action: Action): void => {
+  const add = (atMs: number, action: Action | GatewayAction): void => {
     events.push({ ...action, number: number++, atMs });
   };
   for (let i = 0; i < slots; i++) {

@@ -57,7 +57,7 @@ export class CustomerConnection implements CallerPeer {
   #mayBeCutMs = Number.POSITIVE_INFINITY;
   /** Until this time, the gateway has to end it. */
   #mustEndMs = Number.POSITIVE_INFINITY;
-  /** Status of the response to bytes that are no request; null: none were sent, 0: a cut is the response. */
+  /** Status of the response to malformed bytes; null: the customer has sent none, 0: a cut is the response. */
   #refusalStatus: number | null = null;
   #sendingUntilNs: number;
   /** When the customer last read something. */
@@ -132,7 +132,7 @@ export class CustomerConnection implements CallerPeer {
     });
   }
 
-  /** Sends bytes that are no request. */
+  /** Sends malformed bytes. */
   sendMalformed(random: SeededRandom, text: string, status: number): void {
     this.#isSpoiled = true;
     this.#write(random, Buffer.from(text, "latin1"), () => {});

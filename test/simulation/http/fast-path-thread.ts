@@ -16,7 +16,7 @@ const noBytes = new Uint8Array(0);
 
 interface FastPathThreadOptions {
   readonly seed: number;
-  /** Of the process. */
+  /** The clock of the process. */
   readonly clock: Clock;
   /** Time of the run. */
   readonly nowNs: () => number;

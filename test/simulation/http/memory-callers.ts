@@ -193,7 +193,7 @@ class MemoryCallerSocket extends Duplex implements CallerSocket {
 
 interface MemoryCallersOptions {
   readonly time: SimulatedTime;
-  /** Of the process. */
+  /** The clock of the process. */
   readonly clock: Clock;
   readonly seed: number;
   readonly thread: FastPathThread;

@@ -221,7 +221,7 @@ export const healthForm: RequestForm = {
   read: ({ status, body }) => (status === 200 && body === "ok" ? null : fail(`${status} ${body}`)),
 };
 
-/** Bytes that are no request, and the status of the refusal; 0: the connection is cut. */
+/** Malformed requests, and the status of the refusal; 0: the connection is cut. */
 export const malformed: readonly (readonly [text: string, status: number])[] = [
   ["GET / HTTP/1.0\r\nHost: a\r\n\r\n", 505],
   ["GET  / HTTP/1.1\r\nHost: a\r\n\r\n", 400],

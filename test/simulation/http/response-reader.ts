@@ -4,7 +4,7 @@ import { Violation } from "../relay-checks.ts";
 
 export interface ReadResponse {
   readonly status: number;
-  /** By names in lower case. */
+  /** Values by names in lower case. */
   readonly fields: ReadonlyMap<string, string>;
   readonly body: string;
   /** The gateway keeps the connection. */
