@@ -40,6 +40,7 @@ import {
   SubmissionJournal,
 } from "../../../src/platform/store/journal/submission-journal.ts";
 import { SqlKeyStore } from "../../../src/platform/store/tables/key-store.ts";
+import { SqlLandedTipStore } from "../../../src/platform/store/tables/landed-tip-store.ts";
 import { SqlManagedNonceStore } from "../../../src/platform/store/tables/nonce-store.ts";
 import { SqlPublicKeyStore } from "../../../src/platform/store/tables/public-key-store.ts";
 import {
@@ -51,6 +52,7 @@ import type { NativeFastPath } from "../../../src/relay/data-plane/native-fast-p
 import type { Relay } from "../../../src/relay/data-plane/relay.ts";
 import { LandingWatchList } from "../../../src/relay/landing-watch-list.ts";
 import type { RelayService } from "../../../src/relay/relay-service.ts";
+import { TipStatistics } from "../../../src/tips/tip-statistics.ts";
 import type { MemoryCallers } from "../http/memory-callers.ts";
 import { createdKeys } from "./created-keys.ts";
 import type { ProcessNode } from "./node.ts";
@@ -135,10 +137,11 @@ export interface GatewayLifeOptions {
   readonly onKill: (close: () => void) => void;
 }
 
+const codec = { decode: decodeBase58, encode: encodeBase58 };
+
 /** As Store.open does it. */
 async function openStore(options: GatewayLifeOptions): Promise<SubmissionStore> {
   const { driver, databasePath, journalCalls, isDurable, clock, log, onKill } = options;
-  const codec = { decode: decodeBase58, encode: encodeBase58 };
   await replayJournal(databasePath, driver);
   const durability = isDurable ? "durable" : "survives-kill";
   const database = new SqlSubmissionStore(driver, codec, "", durability);
@@ -156,6 +159,7 @@ export class GatewayLife {
   readonly #routes: RouteTable;
   readonly #fastPath: FastPath;
   readonly #tables: GatewayTables;
+  readonly #tips: TipStatistics;
   readonly #observeLandings: () => void;
 
   /** Settles when callers are served. */
@@ -205,7 +209,9 @@ export class GatewayLife {
       },
       nonceLimits,
     );
-    const opened = { keyRing, publicKeys, store, routes, nonces, fastPath };
+    const landedTips = new SqlLandedTipStore(driver, codec);
+    const tips = await TipStatistics.open({ clock, log, store: landedTips });
+    const opened = { keyRing, publicKeys, store, routes, nonces, fastPath, tips };
     const life = new GatewayLife(options, opened);
     await life.#pipeline.restore();
     const server = {
@@ -238,9 +244,10 @@ export class GatewayLife {
       readonly routes: RouteTable;
       readonly nonces: NonceService;
       readonly fastPath: FastPath;
+      readonly tips: TipStatistics;
     },
   ) {
-    const { keyRing, publicKeys, store, routes, nonces, fastPath } = opened;
+    const { keyRing, publicKeys, store, routes, nonces, fastPath, tips } = opened;
     // The relay wakes its listener by an event of libuv; here the world does it after each step.
     let notify = (): void => {};
     const landingRelay = {
@@ -266,6 +273,7 @@ export class GatewayLife {
         landings,
         outcomes: node,
         nonces,
+        landedTips: tips,
         leaders: () => service.leaders(),
         slotNs: () => service.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
         inspect: (wire) => tables.inspector.inspect(wire),
@@ -299,8 +307,8 @@ export class GatewayLife {
         reads: { has: () => false, call: () => Promise.reject(new Error("expected no read")) },
         sockets: null,
         shreds: null,
-        tipFloor: null,
-        tipHistory: null,
+        tipFloor: tips,
+        tipHistory: tips.history,
         nonces,
         tracker,
         pages: [],
@@ -312,6 +320,7 @@ export class GatewayLife {
     tables.setFastPathRules();
     this.callers = callers;
     this.#tables = tables;
+    this.#tips = tips;
     this.#fastPath = fastPath;
     this.#pipeline = pipeline;
     this.#routes = routes;
@@ -336,6 +345,11 @@ export class GatewayLife {
 
   get counts(): PipelineSnapshot {
     return this.#pipeline.snapshot();
+  }
+
+  /** Landed tips in the statistics. */
+  get landedTips(): number {
+    return this.#tips.size;
   }
 
   get fastPath(): FastPathSnapshot {

@@ -186,6 +186,7 @@ export class GatewayWorld {
     const { counts, routes, fastPath } = gateway;
     this.#takenNow = fastPath.taken;
     this.#checks.check(this.node.mood, counts, routes, fastPath);
+    this.#checks.checkTips(gateway.landedTips);
     this.#nonceChecks.check();
     this.#senders.ask();
   }

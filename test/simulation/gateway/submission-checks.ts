@@ -392,6 +392,24 @@ export class SubmissionChecks {
     for (const route of routes) this.#checkRoute(route, extra);
   }
 
+  /** A landed tip counts once. `counted`: landed tips in the statistics. */
+  checkTips(counted: number): void {
+    const { chain } = this.#options;
+    const paying = [...this.#owners.values()].flatMap((owners) => {
+      const [first] = owners;
+      return first && first.transaction.tip > 0 ? [{ owners, ...first.transaction }] : [];
+    });
+    const most = paying.filter(({ signature }) => chain.wasEverShown(signature)).length;
+    const least = paying.filter(({ owners }) =>
+      owners.some(({ reported }) => reported === "landed"),
+    ).length;
+    if (counted < least || counted > most)
+      throw new Violation(
+        "a landed tip counts once",
+        `${least} to ${most} tips landed, ${counted} were counted`,
+      );
+  }
+
   #checkDue(record: AccountRecord, nowMs: number): void {
     const { transaction, reported } = record;
     const { signature } = transaction;
