@@ -73,6 +73,7 @@ class FastPathHandle : public Napi::ObjectWrap<FastPathHandle> {
   void arrive(const Napi::CallbackInfo& info);       // (descriptor, bytes)
   void mark_read(const Napi::CallbackInfo& info);    // (descriptor, number of bytes)
   void end_stream(const Napi::CallbackInfo& info);   // (descriptor)
+  void set_time(const Napi::CallbackInfo& info);     // (now), before sendNow()
   Napi::Value look(const Napi::CallbackInfo& info);  // (now) -> whether to conclude
   void conclude(const Napi::CallbackInfo& info);     // (now)
   // () -> [descriptor, bytes] of the oldest write, which is removed; undefined: none is left

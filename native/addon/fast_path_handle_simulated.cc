@@ -25,6 +25,7 @@ Napi::Function FastPathHandle::define_simulated(Napi::Env env) {
   all.push_back(InstanceMethod<&FastPathHandle::arrive>("arrive"));
   all.push_back(InstanceMethod<&FastPathHandle::mark_read>("markRead"));
   all.push_back(InstanceMethod<&FastPathHandle::end_stream>("endStream"));
+  all.push_back(InstanceMethod<&FastPathHandle::set_time>("setTime"));
   all.push_back(InstanceMethod<&FastPathHandle::look>("look"));
   all.push_back(InstanceMethod<&FastPathHandle::conclude>("conclude"));
   all.push_back(InstanceMethod<&FastPathHandle::take_written>("takeWritten"));
@@ -50,6 +51,11 @@ void FastPathHandle::mark_read(const Napi::CallbackInfo& info) {
 void FastPathHandle::end_stream(const Napi::CallbackInfo& info) {
   int fd = 0;
   if (path_ && read_descriptor(info[0], fd)) streams_->end(fd);
+}
+
+void FastPathHandle::set_time(const Napi::CallbackInfo& info) {
+  uint64_t now_ns = 0;
+  if (path_ && read_u64(info[0], "now", now_ns)) streams_->set_time(now_ns);
 }
 
 Napi::Value FastPathHandle::look(const Napi::CallbackInfo& info) {

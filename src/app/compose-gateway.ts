@@ -192,6 +192,7 @@ function createGateway(
       ...(fastPath && {
         fastSends: {
           mayTake: (accountId: string) => pipeline.mayTake(accountId),
+          isKnown: (signature: string) => pipeline.isKnown(signature),
           send: (wire: Uint8Array) => fastPath.send(wire),
           abandoned: (taken: TakenRequest) => fastPath.abandoned(taken),
         },

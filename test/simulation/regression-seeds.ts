@@ -24,4 +24,9 @@ export const regressionSeeds: readonly RegressionSeed[] = [
   { seed: 250, slots: 146, found: "checks: a start that cannot take over while the disk fails" },
   { seed: 1023, slots: 140, found: "a refusal was read as the answer to the next request" },
   { seed: 5004, slots: 150, found: "checks: a removal that failed with the disk, after a crash" },
+  {
+    seed: 6,
+    slots: 150,
+    found: "a repeated call after a restart was sent again before its record was read",
+  },
 ];

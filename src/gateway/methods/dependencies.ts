@@ -142,6 +142,8 @@ export interface GatewaySettings {
 interface FastSends {
   /** Whether the account may have further ones. */
   mayTake(accountId: string): boolean;
+  /** Whether the transaction was submitted before. */
+  isKnown(signature: string): boolean;
   /** Checks a transaction and sends it. null: it was not sent. */
   send(wire: Uint8Array): TakenRequest | null;
   /** Gives up the sends that no route adopted. */

@@ -44,11 +44,16 @@ function isProtected({ mevProtect, swqosOnly, revertProtection }: Protection): b
 }
 
 /** Sends a transaction before it is recorded, if every route may have it. null: it was not sent. */
-function sendNow(call: Call, wire: Uint8Array, options: SubmitOptions): TakenRequest | null {
+function sendNow(
+  call: Call,
+  { signature, wire }: TransactionFacts,
+  options: SubmitOptions,
+): TakenRequest | null {
   const { fastSends } = call.dependencies;
   if (!fastSends?.mayTake(call.key.accountId) || isProtected(options) || isOwnBundle(call)) {
     return null;
   }
+  if (fastSends.isKnown(signature)) return null;
   return call.admission.mayVerifyNow(wire) ? fastSends.send(wire) : null;
 }
 
@@ -71,7 +76,7 @@ export async function checkAndSubmit(call: Call, sending: Sending): Promise<void
   const claimed = call.fastPath?.claim() ?? null;
   // Nothing may refuse it afterwards.
   const isUnconditional = minContextSlot === null && !preflight;
-  const sent = !claimed && isUnconditional ? sendNow(call, transaction.wire, options) : null;
+  const sent = !claimed && isUnconditional ? sendNow(call, transaction, options) : null;
   const taken = claimed ?? sent;
   try {
     const isVerified = taken?.signature === transaction.signature;

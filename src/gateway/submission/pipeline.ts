@@ -178,6 +178,7 @@ export class Pipeline implements Submissions {
       if (records.every((record) => this.#isInMemory(record))) continue; // submitted in the meantime
       const views = facts.map((known, i) => this.#machine.enter(submission, known, records[i]));
       if (submission.isBundle) this.#index.addBundle(views);
+      this.#noteSubmitted(views);
       if (isPart) this.#machine.dispatch.stop(submission);
       else this.#machine.dispatch.resume(submission);
     }
@@ -189,7 +190,7 @@ export class Pipeline implements Submissions {
     return missing.length - unreadable.length;
   }
 
-  /** Whether the account may submit further transactions that are sent before their requests are read. */
+  /** Whether the account may submit further transactions that are sent before they are recorded. */
   mayTake(accountId: string): boolean {
     const { openMax, openPerAccountMax } = this.#limits;
     return (
@@ -199,6 +200,11 @@ export class Pipeline implements Submissions {
       this.#index.openCount + takenMax <= openMax &&
       this.#index.openCountOf(accountId) + takenMax <= openPerAccountMax
     );
+  }
+
+  /** Whether it was submitted before, as far as memory knows: then the stored state decides. */
+  isKnown(signature: string): boolean {
+    return (this.#index.open(signature) ?? this.#index.ended(signature)) !== undefined;
   }
 
   snapshot(): PipelineSnapshot {

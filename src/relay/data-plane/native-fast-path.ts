@@ -68,6 +68,8 @@ export interface NativeSimulatedFastPath extends NativeFastPath {
   markRead(descriptor: number, bytes: number): void;
   /** The connection has ended. */
   endStream(descriptor: number): void;
+  /** Time of the calls of `sendNow` that follow. */
+  setTime(nowNs: bigint): void;
   /** Looks at a request. False: no request waits, so that nothing is to be concluded. */
   look(nowNs: bigint): boolean;
   /** Sends the request that it looked at, or leaves it to JavaScript. */

@@ -3,6 +3,7 @@
 import { Keypair } from "@solana/web3.js";
 import { expect, it } from "vitest";
 import { encodeBase58 } from "../../../src/core/base58.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { base64, forged, tipping } from "../../support/transactions/tipping.ts";
 import {
   bodyOf,
@@ -120,6 +121,20 @@ it("sends no transaction with more than two signatures itself", async () => {
     expect((await send(opened, wire)).body.result).toBe(signatureOf(wire));
     expect(direct(opened)).toBe(before + 1);
   }
+});
+
+it("leaves an open transaction of an earlier process to its record", async () => {
+  const directory = temporaryFolder();
+  const wire = transfer(2);
+  const earlier = await openLending({ data: { directory } });
+  expect((await send(earlier, wire)).body.result).toBe(signatureOf(wire));
+  await earlier.gateway.close();
+  const later = await openLending({ data: { directory } });
+  const before = direct(later);
+  const again = await send({ ...later, key: earlier.key }, wire);
+  expect(again.body.result).toBe(signatureOf(wire));
+  expect(direct(later)).toBe(before);
+  expect(later.gateway.snapshot().fastPath).toMatchObject({ abandoned: 0 });
 });
 
 it("sends nothing beyond the limit of the key", async () => {

@@ -30,6 +30,7 @@ import { Pipeline, type PipelineSnapshot } from "../../../src/gateway/submission
 import type { RouteSnapshot, SubmissionStore } from "../../../src/gateway/submission/types.ts";
 import { PartnerTracker } from "../../../src/gateway/tracker/partner-tracker.ts";
 import { NativeCoSigningCheck } from "../../../src/gateway/transactions/co-signing.ts";
+import { PromptVerifier } from "../../../src/gateway/transactions/prompt-verifier.ts";
 import type { SignatureVerifier } from "../../../src/gateway/transactions/transaction-checks.ts";
 import { nonceKeysOf } from "../../../src/platform/solana/key-file.ts";
 import type { SqlDriver } from "../../../src/platform/store/driver.ts";
@@ -282,6 +283,15 @@ export class GatewayLife {
       limits,
     );
     const rates = new RateLimits(100);
+    // The threads of the verifier run in real time, so that every check runs in this thread.
+    const prompt = new PromptVerifier(
+      {
+        verify: async (wire) => verifier.verifyNow(wire),
+        verifyNow: (wire) => verifier.verifyNow(wire),
+        pending: 0,
+      },
+      clock,
+    );
     this.#gateway = new Gateway(
       {
         clock,
@@ -296,11 +306,15 @@ export class GatewayLife {
           },
         },
         inspector: { inspect: (wire) => tables.inspector.inspect(wire) },
-        // The threads of the verifier run in real time, so that the check runs in this thread.
-        verifier: { verify: (wire) => verifier.verifyNow(wire) },
+        verifier: prompt,
         base58: { decode: decodeBase58, encode: encodeBase58 },
         submissions: pipeline,
-        mayTake: (accountId) => pipeline.mayTake(accountId),
+        fastSends: {
+          mayTake: (accountId) => pipeline.mayTake(accountId),
+          isKnown: (signature) => pipeline.isKnown(signature),
+          send: (wire) => fastPath.send(wire),
+          abandoned: (taken) => fastPath.abandoned(taken),
+        },
         bundleCommitments: new NodeBundleCommitments({ clock, reader: null }),
         signer: { sign: () => "", signDetached: () => "", keySet: "{}" },
         preflight: null,

@@ -397,7 +397,8 @@ export class SubmissionChecks {
     const { chain } = this.#options;
     const paying = [...this.#owners.values()].flatMap((owners) => {
       const [first] = owners;
-      return first && first.transaction.tip > 0 ? [{ owners, ...first.transaction }] : [];
+      const pays = first && first.transaction.tip > 0;
+      return pays ? [{ owners, signature: first.transaction.signature }] : [];
     });
     const most = paying.filter(({ signature }) => chain.wasEverShown(signature)).length;
     const least = paying.filter(({ owners }) =>

@@ -1,12 +1,15 @@
 // The thread of the fast path in a simulation: it looks at bytes some time after they arrived, and writes to
-// partners some time after the look.
+// partners some time after the look. What JavaScript sends by it leaves at once.
 //
 // The native code is the real one, with connections in memory (native/submission/memory_streams.h). Between
 // the two steps, JavaScript may read or claim the request.
 
 import type { Clock } from "../../../src/core/clock.ts";
 import { native } from "../../../src/relay/data-plane/native.ts";
-import type { NativeSimulatedFastPath } from "../../../src/relay/data-plane/native-fast-path.ts";
+import type {
+  NativeFastPath,
+  NativeSimulatedFastPath,
+} from "../../../src/relay/data-plane/native-fast-path.ts";
 import { pick, randomAt } from "../random-at.ts";
 
 const lookDelaysMs = [0.002, 0.005, 0.02, 0.1];
@@ -32,6 +35,17 @@ export class FastPathThread {
 
   constructor(options: FastPathThreadOptions) {
     this.#options = options;
+    const { clock } = options;
+    const sendNow: NativeFastPath["sendNow"] = this.handle.sendNow.bind(this.handle);
+    // The methods of the addon cannot be assigned.
+    Object.defineProperty(this.handle, "sendNow", {
+      value: (transaction: Uint8Array, into: Uint8Array) => {
+        this.handle.setTime(clock.monotonicNs());
+        const sends = sendNow(transaction, into);
+        if (sends > 0) this.#deliver();
+        return sends;
+      },
+    });
   }
 
   /** Returns the descriptor of a new connection. `written` gets what the fast path writes to it. */
@@ -65,12 +79,17 @@ export class FastPathThread {
     if (!this.#isAwake) return;
     clock.after(this.#draw(concludeDelaysMs), () => {
       this.handle.conclude(clock.monotonicNs());
-      for (let next = this.handle.takeWritten(); next; next = this.handle.takeWritten()) {
-        const [descriptor, bytes] = next;
-        this.#peers.get(descriptor)?.(Buffer.from(bytes));
-      }
+      this.#deliver();
       this.#look();
     });
+  }
+
+  /** Gives the partners what was written to them. */
+  #deliver(): void {
+    for (let next = this.handle.takeWritten(); next; next = this.handle.takeWritten()) {
+      const [descriptor, bytes] = next;
+      this.#peers.get(descriptor)?.(Buffer.from(bytes));
+    }
   }
 
   #draw(delaysMs: readonly number[]): number {

@@ -57,7 +57,7 @@ interface SocketOptions extends LineOptions {
 class MemoryCallerSocket extends Duplex implements CallerSocket {
   readonly remoteAddress: string;
   /** As sockets of node:net have it (src/core/socket-descriptor.ts). */
-  readonly _handle: { readonly fd: number };
+  readonly #descriptor: number;
   bytesRead = 0;
   readonly #options: SocketOptions;
   /** Arrived, and not read by the event loop. */
@@ -76,7 +76,12 @@ class MemoryCallerSocket extends Duplex implements CallerSocket {
     super();
     this.#options = options;
     this.remoteAddress = options.address;
-    this._handle = { fd: options.thread.open(() => {}) };
+    this.#descriptor = options.thread.open(() => {});
+  }
+
+  /** Where the fast path finds the descriptor, as in Node.js. */
+  get _handle(): { readonly fd: number } {
+    return { fd: this.#descriptor };
   }
 
   // ---- the caller's side --------------------------------------------------------------------
@@ -84,7 +89,7 @@ class MemoryCallerSocket extends Duplex implements CallerSocket {
   arrive(bytes: Buffer): void {
     if (this.destroyed) return;
     this.#waiting.push(bytes);
-    this.#options.thread.arrive(this._handle.fd, bytes);
+    this.#options.thread.arrive(this.#descriptor, bytes);
     this.#readSoon();
   }
 
@@ -141,7 +146,7 @@ class MemoryCallerSocket extends Duplex implements CallerSocket {
     const { peer, thread, onDestroy } = this.#options;
     this.#timer?.cancel();
     this.#blocked = null;
-    thread.end(this._handle.fd);
+    thread.end(this.#descriptor);
     onDestroy(this);
     if (!this.#isKilled) this.#later(() => peer.closed());
     done(error);
@@ -172,7 +177,7 @@ class MemoryCallerSocket extends Duplex implements CallerSocket {
     this.#waiting = [];
     this.#active();
     if (bytes.length > 0) {
-      this.#options.thread.read(this._handle.fd, bytes.length);
+      this.#options.thread.read(this.#descriptor, bytes.length);
       this.bytesRead += bytes.length;
       this.push(bytes);
     }
