@@ -8,15 +8,14 @@
 #include <cstdint>
 
 #include "clone/clone_plane.h"
+#include "net/bpf_assembler.h"
 
 namespace shredway {
 namespace {
 
-// Offset and width of a row's field.
-struct Field {
-  size_t at;
-  uint8_t width;  // BPF_B, BPF_H, BPF_W or BPF_DW
-};
+using bpf::Assembler, bpf::Field, bpf::Register;
+using enum bpf::Register;
+
 #define FIELD(row, name, width) \
   Field { offsetof(row, name), width }
 constexpr Field kRowInterface = FIELD(CloneTargetRow, interface, BPF_W);
@@ -56,90 +55,11 @@ constexpr HeaderLayout kIpv4 = {ETH_P_IP, 42, 16, 14, 18, 24, 34};
 constexpr HeaderLayout kIpv6 = {ETH_P_IPV6, 62, 18, 54, 0, 0, 54};
 constexpr uint16_t kUdpPortAt = 2, kUdpLengthAt = 4, kUdpSumAt = 6;  // in the UDP header
 
-// Helpers return r0; r1 to r5 are their arguments and are undefined after each call.
-enum Register : uint8_t { r0, r1, r2, r3, r4, r5, kPacket, kServed, kRow, kJob, kStack };
+constexpr Register kPacket = r6, kServed = r7, kRow = r8, kJob = r9, kStack = r10;
 constexpr Field kKey = {static_cast<size_t>(-4), BPF_W};  // on the stack: index of a row
 constexpr Field kIpLength = {static_cast<size_t>(-8), BPF_H};
 constexpr Field kIpIdentification = {static_cast<size_t>(-12), BPF_H};
 constexpr Field kUdpLength = {static_cast<size_t>(-16), BPF_H};
-
-// Assembles instructions; jumps refer to labels, which are set before or after.
-class Assembler {
- public:
-  using Label = size_t;
-  Label label() {
-    places_.push_back(0);
-    return places_.size() - 1;
-  }
-  void place(Label label) { places_[label] = code_.size(); }
-
-  void move(Register to, Register from) { add(BPF_ALU64 | BPF_MOV | BPF_X, to, from); }
-  void move(Register to, int value) { add(BPF_ALU64 | BPF_MOV | BPF_K, to, r0, 0, value); }
-  // operation: BPF_ADD, BPF_SUB, BPF_AND, BPF_XOR, BPF_RSH, BPF_MUL; all 64 bits wide.
-  void compute(uint8_t operation, Register to, Register by) {
-    add(static_cast<uint8_t>(BPF_ALU64 | operation | BPF_X), to, by);
-  }
-  void compute(uint8_t operation, Register to, int by) {
-    add(static_cast<uint8_t>(BPF_ALU64 | operation | BPF_K), to, r0, 0, by);
-  }
-  // Converts 16 bits between network and host order.
-  void swap_u16(Register it) { add(BPF_ALU | BPF_END | BPF_TO_BE, it, r0, 0, 16); }
-  void load(Register to, Register base, Field field) {
-    add(static_cast<uint8_t>(BPF_LDX | BPF_MEM | field.width), to, base, short_of(field.at));
-  }
-  void store(Register base, Field field, Register from) {
-    add(static_cast<uint8_t>(BPF_STX | BPF_MEM | field.width), base, from, short_of(field.at));
-  }
-  void jump(Label label) { jump_to(label, BPF_JMP | BPF_JA, r0, r0, 0); }
-  // comparison: BPF_JEQ, BPF_JNE, BPF_JGE, BPF_JGT, BPF_JLT; unsigned.
-  void jump_if(uint8_t comparison, Register left, Register right, Label label) {
-    jump_to(label, static_cast<uint8_t>(BPF_JMP | comparison | BPF_X), left, right, 0);
-  }
-  void jump_if(uint8_t comparison, Register left, int right, Label label) {
-    jump_to(label, static_cast<uint8_t>(BPF_JMP | comparison | BPF_K), left, r0, right);
-  }
-  void call(bpf_func_id helper) { add(BPF_JMP | BPF_CALL, r0, r0, 0, helper); }
-  void leave() { add(BPF_JMP | BPF_EXIT, r0, r0); }
-  // Loads into r0 the row whose index is in kKey, 0 if it does not exist.
-  void find_row(int map_fd) {
-    // The descriptor takes two instructions; the kernel replaces it by the map's address.
-    add(BPF_LD | BPF_DW | BPF_IMM, r1, static_cast<Register>(BPF_PSEUDO_MAP_FD), 0, map_fd);
-    add(0, r0, r0);
-    move(r2, kStack);
-    compute(BPF_ADD, r2, static_cast<int>(kKey.at));
-    call(BPF_FUNC_map_lookup_elem);
-  }
-
-  std::vector<bpf_insn> finish() {
-    for (const Jump& jump : jumps_)
-      code_[jump.at].off = static_cast<int16_t>(places_[jump.to] - jump.at - 1);
-    return std::move(code_);
-  }
-
- private:
-  struct Jump {
-    size_t at;
-    Label to;
-  };
-  static int16_t short_of(size_t offset) { return static_cast<int16_t>(offset); }
-  void add(uint8_t code, Register to, Register from, int16_t offset = 0, int value = 0) {
-    bpf_insn instruction{};
-    instruction.code = code;
-    instruction.dst_reg = to & 0xf;
-    instruction.src_reg = from & 0xf;
-    instruction.off = offset;
-    instruction.imm = value;
-    code_.push_back(instruction);
-  }
-  void jump_to(Label label, uint8_t code, Register left, Register right, int value) {
-    jumps_.push_back({code_.size(), label});
-    add(code, left, right, 0, value);
-  }
-
-  std::vector<bpf_insn> code_;
-  std::vector<size_t> places_;
-  std::vector<Jump> jumps_;
-};
 
 // Ones' complement: adds the carries of the 16-bit sum in `it`. Twice, because the first addition
 // may carry again. Overwrites `scratch`.
@@ -169,7 +89,7 @@ void find_job(Assembler& code, const HeaderLayout& header, int jobs_fd, Assemble
   code.swap_u16(r1);
   code.compute(BPF_SUB, r1, 1);  // port 0 becomes an index beyond all rows
   code.store(kStack, kKey, r1);
-  code.find_row(jobs_fd);
+  code.find(jobs_fd, kKey.at);
   code.jump_if(BPF_JEQ, r0, 0, drop);
   code.move(kJob, r0);
   code.move(r1, kPacket);
@@ -210,7 +130,7 @@ void find_target(Assembler& code, int targets_fd, Assembler::Label drop) {
   code.load(r2, kJob, kJobFirst);
   code.compute(BPF_ADD, r1, r2);
   code.store(kStack, kKey, r1);
-  code.find_row(targets_fd);
+  code.find(targets_fd, kKey.at);
   code.jump_if(BPF_JEQ, r0, 0, drop);
   code.move(kRow, r0);
 }
