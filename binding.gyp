@@ -50,9 +50,14 @@
       "native/clone/next_hops.cc",
       "native/clone/output_rules.cc",
       "native/xdp/xdp_batch.cc",
+      "native/xdp/xdp_datagram.cc",
       "native/xdp/xdp_frame.cc",
+      "native/xdp/xdp_interface.cc",
+      "native/xdp/xdp_listeners.cc",
       "native/xdp/xdp_plane.cc",
       "native/xdp/xdp_program.cc",
+      "native/xdp/xdp_receive_code.cc",
+      "native/xdp/xdp_receiver.cc",
       "native/xdp/xdp_sender.cc",
       "native/xdp/xdp_socket.cc",
       "native/transaction/co_signing.cc",
@@ -120,6 +125,7 @@
       "native/addon/relay_handle.cc",
       "native/addon/relay_handle_simulated.cc",
       "native/addon/relay_handle_streams.cc",
+      "native/addon/relay_options.cc",
       "native/addon/traffic_handles.cc",
       "native/addon/transaction_handles.cc"
     ]

@@ -10,7 +10,7 @@ class XdpLoop final : public ListLoop {
       : plane_(std::move(plane)),
         source_(std::move(source)),
         lists_(lists_of(path, local_port(source_.fd()))),
-        batch_(plane_->sockets(0), *this) {
+        batch_(plane_->senders(0), *this) {
     batch_.use_lists(lists_);
   }
 

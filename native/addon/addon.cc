@@ -244,14 +244,20 @@ Napi::Value kernel_clock(const Napi::CallbackInfo& info) {
   return object;
 }
 
-// (interfaces) -> { refusal, support }: why this process cannot open AF_XDP sockets (empty: it
-// can), and for each interface "zero_copy", "copy", "unknown" (an old kernel) or "absent".
+// (interfaces) -> { refusal, receiveRefusal, support, receiveQueues }: why this process cannot open
+// AF_XDP sockets, and load the program that receives (empty: it can); for each interface
+// "zero_copy", "copy", "unknown" (an old kernel) or "absent", and its number of queues.
 Napi::Value xdp_support(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   std::vector<std::string> interfaces;
   if (!read_strings(info[0], "interfaces", interfaces)) return env.Undefined();
   const auto object = Napi::Object::New(env);
   object.Set("refusal", XdpSocket::try_out());
+  object.Set("receiveRefusal", XdpReceiveProgram::try_out());
+  const auto queues = Napi::Array::New(env, interfaces.size());
+  for (uint32_t i = 0; i < interfaces.size(); i++)
+    queues.Set(i, Napi::Number::New(env, xdp_receive_queues(interfaces[i])));
+  object.Set("receiveQueues", queues);
   object.Set("support", names(env, interfaces.size(), [&](uint32_t i) {
                const uint32_t index = if_nametoindex(interfaces[i].c_str());
                return index ? xdp_support_name(device_xdp_support(index)) : "absent";

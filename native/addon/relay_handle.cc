@@ -6,82 +6,10 @@
 #include <cstring>
 
 #include "addon/arguments.h"
+#include "addon/relay_options.h"
 
 namespace shredway::addon {
 namespace {
-
-bool read_endpoints(const Napi::Object& object, const char* name, std::vector<Endpoint>& out) {
-  Napi::Value value;
-  if (!read_property(object, name, value)) return false;
-  if (value.IsUndefined()) return true;
-  if (!value.IsArray())
-    return fail(object.Env(),
-                std::string(name) + ": expected an array of addresses" + received(value));
-  const auto array = value.As<Napi::Array>();
-  for (uint32_t i = 0; i < array.Length(); i++) {
-    Endpoint endpoint;
-    Napi::Value element;
-    if (!read_element(array, i, element) || !read_endpoint(element, name, endpoint)) return false;
-    out.push_back(endpoint);
-  }
-  return true;
-}
-
-bool read_optional_cpus(const Napi::Object& object, std::vector<int>& out) {
-  Napi::Value value;
-  if (!read_property(object, "cpus", value)) return false;
-  return value.IsUndefined() || read_cpus(value, out);
-}
-
-bool read_interfaces(const Napi::Object& object, std::vector<std::string>& out) {
-  Napi::Value value;
-  if (!read_property(object, "xdpInterfaces", value)) return false;
-  return value.IsUndefined() || read_strings(value, "xdpInterfaces", out);
-}
-
-bool read_options(const Napi::Object& object, RelayOptions& options) {
-  uint32_t shred_version = 0;
-  uint32_t ttl = options.worker.ttl;
-  uint32_t dscp = 0;
-  Napi::Value send_from;
-  const bool read =
-      read_endpoints(object, "listen", options.listen) &&
-      read_endpoints(object, "multicast", options.multicast) &&
-      read_optional_cpus(object, options.cpus) &&
-      read_optional_u32(object, "senderThreads", kSenderThreadsMax,
-                        options.worker.sender_threads) &&
-      read_optional_u32(object, "workers", kWorkersMax, options.workers) &&
-      read_optional_bool(object, "authenticate", options.worker.authenticate) &&
-      read_optional_u32(object, "shredVersion", 65535, shred_version) &&
-      read_optional_u32(object, "tierCount", kTiersMax, options.worker.tier_count) &&
-      read_optional_enum<wait_mode_name, kWaitModeCount>(object, "wait", options.worker.wait) &&
-      read_optional_u32(object, "spinMicroseconds", 1'000'000, options.worker.spin_us) &&
-      read_optional_u32(object, "failedChecksPerSecond", ~0u,
-                        options.worker.failed_checks_per_second) &&
-      read_optional_bool(object, "gso", options.worker.gso) &&
-      read_optional_enum<transmit_mode_name, kTransmitModeCount>(object, "transmit",
-                                                                 options.transmit) &&
-      read_interfaces(object, options.xdp_interfaces) &&
-      read_optional_u32(object, "ttl", 255, ttl) && read_optional_u32(object, "dscp", 63, dscp) &&
-      read_optional_bool(object, "deshred", options.deshred) &&
-      read_optional_bool(object, "arrivals", options.arrivals) &&
-      read_optional_bool(object, "keepPackets", options.capture_packets) &&
-      read_optional_bool(object, "receiveFilter", options.receive_filter) &&
-      read_optional_bool(object, "keepRetransmitterSignatures",
-                         options.worker.keep_retransmitter_signatures) &&
-      read_optional_bool(object, "prefault", options.worker.prefault) &&
-      read_optional_bool(object, "lockMemory", options.lock_memory) &&
-      read_optional_bool(object, "answerChallenges", options.worker.answer_challenges) &&
-      read_optional_u32(object, "receiveBufferBytes", 1u << 30, options.receive_buffer_bytes) &&
-      read_optional_u32(object, "sendBufferBytes", 1u << 30, options.send_buffer_bytes) &&
-      read_optional_u32(object, "busyPollMicroseconds", 1'000'000, options.busy_poll_us) &&
-      read_property(object, "sendFrom", send_from) &&
-      (send_from.IsUndefined() || read_endpoint(send_from, "sendFrom", options.send_from));
-  options.worker.shred_version = static_cast<uint16_t>(shred_version);
-  options.worker.ttl = static_cast<uint8_t>(ttl);
-  options.worker.dscp = static_cast<uint8_t>(dscp);
-  return read;
-}
 
 // Copies signatures of 64 bytes each; throws and returns false for other lengths.
 bool read_signatures(const Napi::Value& value, std::vector<TransactionSignature>& out) {
@@ -131,6 +59,8 @@ std::vector<Napi::ClassPropertyDescriptor<RelayHandle>> RelayHandle::methods() {
           InstanceMethod<&RelayHandle::addresses>("addresses"),
           InstanceMethod<&RelayHandle::granted_receive_buffer>("grantedReceiveBuffer"),
           InstanceMethod<&RelayHandle::transmit>("transmit"),
+          InstanceMethod<&RelayHandle::receive_interfaces>("receiveInterfaces"),
+          InstanceMethod<&RelayHandle::update_receiving>("updateReceiving"),
           InstanceMethod<&RelayHandle::sender_threads>("senderThreads"),
           InstanceMethod<&RelayHandle::priority_refusal>("priorityRefusal"),
           InstanceMethod<&RelayHandle::memory_lock>("memoryLock"),
@@ -147,7 +77,7 @@ RelayHandle::RelayHandle(const Napi::CallbackInfo& info) : ObjectWrap(info), env
     return;
   }
   RelayOptions options;
-  if (!read_options(info[0].As<Napi::Object>(), options)) return;
+  if (!read_relay_options(info[0].As<Napi::Object>(), options)) return;
   if (info.Data()) network_ = std::make_unique<MemoryNetwork>();
   options.network = network_.get();
   std::string error;
@@ -297,6 +227,22 @@ Napi::Value RelayHandle::transmit(const Napi::CallbackInfo& info) {
   object.Set("interface", relay_->transmit_interface());
   object.Set("refusal", relay_->transmit_refusal());
   return object;
+}
+
+// -> the interfaces that receive by AF_XDP; empty: none.
+Napi::Value RelayHandle::receive_interfaces(const Napi::CallbackInfo& info) {
+  if (!is_open(info.Env())) return info.Env().Undefined();
+  return Napi::String::New(info.Env(), relay_->receive_interfaces());
+}
+
+// -> the reasons why interfaces do not receive by AF_XDP at present.
+Napi::Value RelayHandle::update_receiving(const Napi::CallbackInfo& info) {
+  if (!is_open(info.Env())) return info.Env().Undefined();
+  const std::vector<std::string> problems = relay_->update_receiving();
+  const auto array = Napi::Array::New(info.Env(), problems.size());
+  for (uint32_t i = 0; i < problems.size(); i++)
+    array.Set(i, Napi::String::New(info.Env(), problems[i]));
+  return array;
 }
 
 // -> sender threads of each worker that are in use.

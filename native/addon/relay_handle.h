@@ -59,6 +59,8 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
   Napi::Value addresses(const Napi::CallbackInfo& info);
   Napi::Value granted_receive_buffer(const Napi::CallbackInfo& info);
   Napi::Value transmit(const Napi::CallbackInfo& info);
+  Napi::Value receive_interfaces(const Napi::CallbackInfo& info);
+  Napi::Value update_receiving(const Napi::CallbackInfo& info);
   Napi::Value sender_threads(const Napi::CallbackInfo& info);
   Napi::Value priority_refusal(const Napi::CallbackInfo& info);
   Napi::Value memory_lock(const Napi::CallbackInfo& info);

@@ -91,11 +91,12 @@ bool device_segments_udp(int fd, const std::string& interface) {
   return features->features[bit / 32].active >> (bit % 32) & 1;
 }
 
-uint32_t device_transmit_queues(int fd, const std::string& interface) {
+DeviceQueues device_queues(int fd, const std::string& interface) {
   ethtool_channels channels{};
   channels.cmd = ETHTOOL_GCHANNELS;
-  if (!ethtool(fd, interface, &channels)) return 1;
-  return std::max(channels.tx_count + channels.combined_count, 1u);
+  if (!ethtool(fd, interface, &channels)) return {};
+  return {std::max(channels.tx_count + channels.combined_count, 1u),
+          std::max(channels.rx_count + channels.combined_count, 1u)};
 }
 
 XdpSupport device_xdp_support(uint32_t index) {

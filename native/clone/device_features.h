@@ -12,8 +12,12 @@ namespace shredway {
 int feature_bit(int fd, const std::string& interface, const char* feature);
 // True if the device segments UDP bursts, or passes them on whole (tx-udp-segmentation).
 bool device_segments_udp(int fd, const std::string& interface);
-// Transmit queues in use; 1 if the driver does not say.
-uint32_t device_transmit_queues(int fd, const std::string& interface);
+// Queues in use; 1 of each if the driver does not say.
+struct DeviceQueues {
+  uint32_t transmit = 1;
+  uint32_t receive = 1;
+};
+DeviceQueues device_queues(int fd, const std::string& interface);
 
 // How a device sends by AF_XDP. X(name, meaning)
 #define SHREDWAY_XDP_SUPPORTS(X)                 \

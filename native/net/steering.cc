@@ -10,24 +10,18 @@
 #include "net/shred_filter.h"
 
 namespace shredway {
-namespace {
 
 // The FEC sets of a slot go to the workers in turn, so that every worker gets its share even in a
 // slot with few sets. The mixed slot number selects the first worker. If the set index were hashed
 // too, one of eight workers would get none of the first 32 sets in one slot of nine.
-constexpr uint32_t kMixFirst = 0x9e3779b1;  // odd, so that the multiplication is reversible
-constexpr uint32_t kMixSecond = 0x85ebca6b;
-
-}  // namespace
-
 uint32_t steered_worker(uint64_t slot, uint32_t fec_set_index, uint32_t workers) {
   // The program loads big-endian, but the field is little-endian. Neighbouring slots therefore
   // differ in the top bits, which the shift moves down before the first multiplication.
   uint32_t mixed = __builtin_bswap32(static_cast<uint32_t>(slot));
   mixed ^= mixed >> 16;
-  mixed *= kMixFirst;
+  mixed *= kSteeringMixFirst;
   mixed ^= mixed >> 15;
-  mixed *= kMixSecond;
+  mixed *= kSteeringMixSecond;
   mixed >>= 16;
   const uint32_t set = (fec_set_index & 0xffff) >> 5;
   return (mixed + set) % workers;
@@ -42,11 +36,11 @@ SteeringSteps steering_steps(uint32_t payload_at, uint32_t workers) {
       BPF_STMT(BPF_MISC | BPF_TAX, 0),
       BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 16),
       BPF_STMT(BPF_ALU | BPF_XOR | BPF_X, 0),
-      BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, kMixFirst),
+      BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, kSteeringMixFirst),
       BPF_STMT(BPF_MISC | BPF_TAX, 0),
       BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 15),
       BPF_STMT(BPF_ALU | BPF_XOR | BPF_X, 0),
-      BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, kMixSecond),
+      BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, kSteeringMixSecond),
       BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 16),
       BPF_STMT(BPF_ST, 0),
       BPF_STMT(BPF_LD | BPF_B | BPF_ABS, set_at + 1),

@@ -18,6 +18,11 @@ namespace shredway {
 // the paced sender's estimates.
 uint32_t steered_worker(uint64_t slot, uint32_t fec_set_index, uint32_t workers);
 
+// Factors of the mixed slot number, for the program of AF_XDP. Odd, so that each multiplication is
+// reversible.
+inline constexpr uint32_t kSteeringMixFirst = 0x9e3779b1;
+inline constexpr uint32_t kSteeringMixSecond = 0x85ebca6b;
+
 // Instructions that leave the number of the worker in the accumulator, for programs that continue
 // with it. `payload_at`: offset of the UDP payload in what the program sees. workers >= 1.
 using SteeringSteps = std::array<sock_filter, 20>;

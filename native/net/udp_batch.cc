@@ -49,6 +49,7 @@ struct ReceiveBatch::Buffers {
   std::array<Control, kReceiveBatchMax> controls;
   std::array<iovec, kReceiveBatchMax> parts;
   std::array<mmsghdr, kReceiveBatchMax> headers;
+  std::array<ReceivedPacket, kReceiveBatchMax> packets;
 
   // Resets both lengths, because the kernel overwrites them.
   void reset_lengths(size_t i) {
@@ -83,13 +84,17 @@ size_t ReceiveBatch::receive(int fd) {
                                        MSG_DONTWAIT | MSG_TRUNC, nullptr);
   last_errno_ = received < 0 ? errno : 0;
   count_ = received < 0 ? 0 : static_cast<size_t>(received);
+  for (size_t i = 0; i < count_; i++) {
+    const mmsghdr& header = buffers_->headers[i];
+    buffers_->packets[i] = {buffers_->bytes[i].data(), header.msg_len,
+                            receive_time_ns(header.msg_hdr), &buffers_->senders[i],
+                            &header.msg_hdr};
+  }
   return count_;
 }
 
-ReceivedPacket ReceiveBatch::packet(size_t i) const {
-  const mmsghdr& header = buffers_->headers[i];
-  return {buffers_->bytes[i].data(), header.msg_len, receive_time_ns(header.msg_hdr),
-          &buffers_->senders[i], &header.msg_hdr};
+std::span<const ReceivedPacket> ReceiveBatch::packets() const {
+  return std::span(buffers_->packets).first(count_);
 }
 
 bool destination_of(const ReceivedPacket& packet, AddressBytes& out) {

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "net/address.h"
 #include "net/socket_calls.h"
@@ -36,6 +37,7 @@ struct ReceivedPacket {
   uint64_t received_ns;  // kernel receive time, CLOCK_REALTIME; 0 if the kernel gave none
   const sockaddr_storage* sender;
   const msghdr* header = nullptr;  // its control messages
+  uint16_t port = 0;               // that it was sent to; 0: that of the socket
 };
 
 // Address that the datagram was sent to; false if the socket does not report it
@@ -54,7 +56,8 @@ class ReceiveBatch {
   size_t receive(int fd);
   size_t size() const { return count_; }
   // Precondition: i < size(). Valid until the next receive().
-  ReceivedPacket packet(size_t i) const;
+  const ReceivedPacket& packet(size_t i) const { return packets()[i]; }
+  std::span<const ReceivedPacket> packets() const;
   int last_errno() const { return last_errno_; }
   void lock_memory(MemoryLock& lock) const;
 

@@ -12,8 +12,9 @@ namespace shredway {
 
 class Waiter {
  public:
-  // Fills `error` if the wake-up descriptor is not available; the waiter is then unusable.
-  Waiter(const std::vector<int>& fds, std::string& error);
+  // Fills `error` if the wake-up descriptor is not available; the waiter is then unusable. Sockets
+  // of `removable` may fail for good, because their interface disappears; one that did is left out.
+  Waiter(const std::vector<int>& fds, const std::vector<int>& removable, std::string& error);
   ~Waiter();
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
@@ -26,6 +27,7 @@ class Waiter {
  private:
   int wake_fd_;
   std::vector<pollfd> entries_;
+  size_t first_removable_ = 0;  // of the entries
 };
 
 }  // namespace shredway

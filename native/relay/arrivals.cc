@@ -13,7 +13,7 @@ void ArrivalRings::record(const Shred& shred, const uint8_t* packet, uint16_t so
   if (!pushed) arrivals_lost.fetch_add(1, std::memory_order_relaxed);
 }
 
-void ArrivalRings::capture(const ReceiveBatch& batch, uint16_t port) {
+void ArrivalRings::capture(std::span<const ReceivedPacket> batch, uint16_t port) {
   if (!packets) return;
   for (size_t i = 0; i < batch.size(); i++) {
     CapturedPacket* to = packets->place();
@@ -21,13 +21,13 @@ void ArrivalRings::capture(const ReceiveBatch& batch, uint16_t port) {
       packets_lost.fetch_add(batch.size() - i, std::memory_order_relaxed);
       return;
     }
-    const ReceivedPacket packet = batch.packet(i);
+    const ReceivedPacket& packet = batch[i];
     const Endpoint sender =
         endpoint_from_sockaddr(reinterpret_cast<const sockaddr*>(packet.sender));
     to->received_ns = packet.received_ns;
     to->sender = sender.address;
     to->sender_port = sender.port;
-    to->port = port;
+    to->port = packet.port ? packet.port : port;
     to->length = std::min<uint32_t>(packet.length, kReceiveBufferBytes);
     std::memcpy(to->bytes.data(), packet.bytes, to->length);
     packets->publish();

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "net/address.h"
 #include "net/udp_batch.h"
@@ -58,8 +59,9 @@ struct ArrivalRings {
 
   // Worker's thread. `packet` holds the shred.
   void record(const Shred& shred, const uint8_t* packet, uint16_t source, uint64_t received_ns);
-  // Captures the whole batch if packet capture is on. `port`: receiving port.
-  void capture(const ReceiveBatch& batch, uint16_t port);
+  // Captures the whole batch if packet capture is on. `port`: receiving port of packets without
+  // one.
+  void capture(std::span<const ReceivedPacket> batch, uint16_t port);
 };
 
 }  // namespace shredway

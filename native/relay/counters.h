@@ -23,29 +23,33 @@
 namespace shredway {
 
 // X(name): one number per worker.
-#define SHREDWAY_WORKER_COUNTERS(X)                                                               \
-  X(received)            /* datagrams taken from the sockets */                                   \
-  X(batches)             /* receive calls that returned packets */                                \
-  X(send_calls)          /* sendmmsg calls */                                                     \
-  X(divided_sends)       /* sends that the worker divided among its sender threads and itself */  \
-  X(late_senders)        /* sender threads that had not begun when a divided send was done */     \
-  X(sender_cpu_ns)       /* processor time of the worker's sender threads */                      \
-  X(gso_fallbacks)       /* GSO messages that were sent as single datagrams instead */            \
-  X(signature_checks)    /* Ed25519 verifications */                                              \
-  X(prepared_checks)     /* verifications with a prepared key, among signature_checks */          \
-  X(cpu_ns)              /* processor time of the worker's thread */                              \
-  X(signatures_replaced) /* shreds sent with the verified signature of their root, not their own  \
-                          */                                                                      \
-  X(resigned)            /* first arrivals of shreds with a retransmitter signature */            \
-  X(receive_drops)   /* datagrams that the kernel dropped because the receive buffer was full */  \
-  X(filtered)        /* datagrams that the receive filter dropped: neither shred nor challenge */ \
-  X(window_anchored) /* number of times that the slot window was anchored */                      \
-  X(highest_slot)    /* highest known slot; not a sum */                                          \
-  X(events_lost)     /* events that found the ring full */                                        \
-  X(deshred_lost)    /* new shreds that found the deshredder's ring full */                       \
-  X(clone_triggers)  /* sends that the kernel cloned for many destinations; calls of AF_XDP */    \
-  X(clone_fallbacks) /* datagrams sent by socket because their trigger or interface failed */     \
-  X(clone_refusals)  /* times that the kernel refused the clone triggers of an address family */  \
+#define SHREDWAY_WORKER_COUNTERS(X)                                                                \
+  X(received)            /* datagrams taken from the sockets and from AF_XDP */                    \
+  X(batches)             /* receive calls that returned packets */                                 \
+  X(send_calls)          /* sendmmsg calls */                                                      \
+  X(divided_sends)       /* sends that the worker divided among its sender threads and itself */   \
+  X(late_senders)        /* sender threads that had not begun when a divided send was done */      \
+  X(sender_cpu_ns)       /* processor time of the worker's sender threads */                       \
+  X(gso_fallbacks)       /* GSO messages that were sent as single datagrams instead */             \
+  X(signature_checks)    /* Ed25519 verifications */                                               \
+  X(prepared_checks)     /* verifications with a prepared key, among signature_checks */           \
+  X(cpu_ns)              /* processor time of the worker's thread */                               \
+  X(signatures_replaced) /* shreds sent with the verified signature of their root, not their own   \
+                          */                                                                       \
+  X(resigned)            /* first arrivals of shreds with a retransmitter signature */             \
+  X(receive_drops) /* datagrams that the kernel dropped because the receive buffer was full */     \
+  X(filtered)      /* datagrams that the receive filter dropped: neither shred nor challenge */    \
+  X(xdp_received)  /* datagrams received by AF_XDP, among `received` */                            \
+  X(xdp_refused)   /* frames of AF_XDP that the network stack would have dropped */                \
+  X(xdp_drops)     /* datagrams for AF_XDP that found no frame, among `receive_drops` */           \
+  X(xdp_fill_ring_empty) /* times that a queue of AF_XDP had no free frame */                      \
+  X(window_anchored)     /* number of times that the slot window was anchored */                   \
+  X(highest_slot)        /* highest known slot; not a sum */                                       \
+  X(events_lost)         /* events that found the ring full */                                     \
+  X(deshred_lost)        /* new shreds that found the deshredder's ring full */                    \
+  X(clone_triggers)      /* sends that the kernel cloned for many destinations; calls of AF_XDP */ \
+  X(clone_fallbacks)     /* datagrams sent by socket because their trigger or interface failed */  \
+  X(clone_refusals) /* times that the kernel refused the clone triggers of an address family */    \
   X(cloned_destinations) /* destinations sent to by clone or AF_XDP now; not a sum */
 
 SHREDWAY_NAMED_ENUM(WorkerCounter, uint8_t, kWorkerCounterCount, worker_counter_name,

@@ -101,15 +101,17 @@ std::unique_ptr<Relay> Relay::open(const RelayOptions& options, std::string& err
     if (options.capture_packets) relay->arrivals_->packets = std::make_unique<PacketRing>();
   }
   relay->open_clones(options);
-  if (options.transmit == TransmitMode::xdp) error = relay->open_xdp(options);
+  relay->sends_by_xdp_ = options.transmit == TransmitMode::xdp;
+  relay->receives_by_xdp_ = options.receive == ReceiveMode::xdp;
+  if (relay->sends_by_xdp_ || relay->receives_by_xdp_) error = relay->open_xdp(options);
   if (!error.empty()) return nullptr;
   error = relay->start_workers(options, std::move(sockets));
   if (!error.empty()) return nullptr;
   if (options.worker.authenticate) error = relay->start_key_preparer();
   if (!error.empty()) return nullptr;
   if (options.lock_memory) relay->lock_memory();
-  if (relay->clone_plane_ || relay->xdp_plane_) relay->watch_next_hops(options);
-  if (relay->xdp_plane_) error = relay->transmit_refusal_;
+  if (relay->clone_plane_ || relay->sends_by_xdp_) relay->watch_next_hops(options);
+  if (relay->sends_by_xdp_) error = relay->transmit_refusal_;
   return error.empty() ? std::move(relay) : nullptr;
 }
 
@@ -135,14 +137,17 @@ void Relay::open_clones(const RelayOptions& options) {
 
 std::string Relay::open_xdp(const RelayOptions& options) {
   if (options.network) return "a simulation has no interfaces";
+  XdpPlaneOptions plane = {
+      options.xdp_interfaces, options.workers, options.send_buffer_bytes, sends_by_xdp_, {}};
+  if (receives_by_xdp_) plane.listen = addresses_;
   std::string error;
-  xdp_plane_ =
-      XdpPlane::open({options.xdp_interfaces, options.workers, options.send_buffer_bytes}, error);
-  return error.empty() ? "" : "cannot send by AF_XDP: " + error;
+  xdp_plane_ = XdpPlane::open(plane, error);
+  if (error.empty()) return "";
+  return (sends_by_xdp_ ? "cannot send by AF_XDP: " : "cannot receive by AF_XDP: ") + error;
 }
 
 std::string Relay::start_workers(const RelayOptions& options, std::vector<WorkerSockets> sockets) {
-  const bool may_divide = !options.network && !clone_plane_ && !xdp_plane_;
+  const bool may_divide = !options.network && !clone_plane_ && !sends_by_xdp_;
   sender_threads_ = may_divide ? options.worker.sender_threads : 0;
   std::optional<RaisedPriority> raised;
   priority_refusal_ =
@@ -161,7 +166,10 @@ std::string Relay::start_workers(const RelayOptions& options, std::vector<Worker
     }
     worker_options.arrivals = arrivals_.get();
     if (clone_plane_) worker_options.clone = clone_plane_->region(i);
-    if (xdp_plane_) worker_options.xdp = xdp_plane_->sockets(i);
+    if (xdp_plane_) {
+      worker_options.xdp = xdp_plane_->senders(i);
+      worker_options.xdp_receive = xdp_plane_->receivers(i);
+    }
     if (!options.cpus.empty()) worker_options.cpu = options.cpus[i];
     std::string error;
     if (network_) worker_options.calls = &MemoryNetwork::calls();

@@ -28,6 +28,13 @@ namespace shredway {
 SHREDWAY_NAMED_ENUM(TransmitMode, uint8_t, kTransmitModeCount, transmit_mode_name,
                     SHREDWAY_TRANSMIT_MODES)
 
+// How shreds arrive.
+#define SHREDWAY_RECEIVE_MODES(X)                    \
+  X(socket, "by sockets, through the network stack") \
+  X(xdp, "whole frames by AF_XDP on its interfaces; everything else by sockets")
+SHREDWAY_NAMED_ENUM(ReceiveMode, uint8_t, kReceiveModeCount, receive_mode_name,
+                    SHREDWAY_RECEIVE_MODES)
+
 struct RelayOptions {
   std::vector<Endpoint> listen;  // port 0 (the kernel chooses) only with one worker
   // Unspecified addresses with the ports of multicast groups. Groups are joined later. A machine
@@ -41,10 +48,11 @@ struct RelayOptions {
   uint32_t send_buffer_bytes = 16u << 20;
   uint32_t busy_poll_us = 0;
   TransmitMode transmit = TransmitMode::socket;  // requested; see transmit_refusal()
-  std::vector<std::string> xdp_interfaces;       // only for TransmitMode::xdp
-  bool deshred = true;           // with a thread that reads transactions from the shreds
-  bool arrivals = false;         // for measuring feeds; with one worker only
-  bool receive_filter = true;    // drops noise in the kernel; never with `arrivals`
+  ReceiveMode receive = ReceiveMode::socket;
+  std::vector<std::string> xdp_interfaces;  // only for TransmitMode::xdp and ReceiveMode::xdp
+  bool deshred = true;                      // with a thread that reads transactions from the shreds
+  bool arrivals = false;                    // for measuring feeds; with one worker only
+  bool receive_filter = true;               // drops noise in the kernel; never with `arrivals`
   bool lock_memory = false;      // keeps the workers' memory in RAM; see memory_lock_refusal()
   bool capture_packets = false;  // also capture the datagrams
   // The network of a simulation, which must outlive the relay; nullptr: the kernel's. The relay
@@ -112,7 +120,16 @@ class Relay {
   uint32_t granted_receive_buffer_bytes() const { return granted_receive_buffer_bytes_; }
   TransmitMode transmit_in_use() const {  // never automatic
     if (!next_hop_watch_) return TransmitMode::socket;
-    return xdp_plane_ ? TransmitMode::xdp : TransmitMode::clone;
+    return clone_plane_ ? TransmitMode::clone : TransmitMode::xdp;
+  }
+  // The interfaces of AF_XDP that receive, and how; empty: all shreds arrive by socket.
+  std::string receive_interfaces() const {
+    return receives_by_xdp_ ? xdp_plane_->description() : "";
+  }
+  // Follows the addresses of this machine. Returns a text "eth1: reason" for each interface that
+  // does not receive by AF_XDP at present. Call it every few seconds.
+  std::vector<std::string> update_receiving() {
+    return receives_by_xdp_ ? xdp_plane_->update_endpoints() : std::vector<std::string>();
   }
   // Why clones are not in use although they were requested, and how to enable them; empty if they
   // are, or were not requested.
@@ -131,7 +148,7 @@ class Relay {
   // Network interface of the clone plane, or those of AF_XDP; empty if neither is in use.
   std::string transmit_interface() const {
     if (!next_hop_watch_) return "";
-    return xdp_plane_ ? xdp_plane_->description() : clone_plane_->interface();
+    return clone_plane_ ? clone_plane_->interface() : xdp_plane_->description();
   }
 
  private:
@@ -160,8 +177,10 @@ class Relay {
   std::string priority_refusal_;
   std::string memory_lock_refusal_;
   SlotBounds slot_bounds_;
-  std::unique_ptr<ClonePlane> clone_plane_;    // outlives the workers, which send through it
-  std::unique_ptr<XdpPlane> xdp_plane_;        // the same; never both
+  std::unique_ptr<ClonePlane> clone_plane_;  // outlives the workers, which send through it
+  std::unique_ptr<XdpPlane> xdp_plane_;      // the same; the two never both send
+  bool sends_by_xdp_ = false;
+  bool receives_by_xdp_ = false;
   std::unique_ptr<OutputRules> output_rules_;  // automatic mode; moves to the next-hop watch
   std::unique_ptr<DeshredThread> deshred_;     // outlives the workers, which write to its rings
   std::unique_ptr<ArrivalRings> arrivals_;     // outlive the worker, which writes to them

@@ -24,11 +24,11 @@ bool same_identity(const Shred& a, const Shred& b) {
 
 // ---- packet path ----------------------------------------------------------------------------
 
-void Worker::handle_batch(const WorkerSockets::Receive& from) {
+void Worker::handle_batch(std::span<const ReceivedPacket> packets, const Origin& from) {
   acquire_tables();
-  if (options_.arrivals) options_.arrivals->capture(received_, from.port);
-  for (size_t i = 0; i < received_.size(); i++)
-    if (!examine(received_.packet(i), from)) postponed_[postponed_count_++] = received_.packet(i);
+  if (options_.arrivals) options_.arrivals->capture(packets, from.port);
+  for (const ReceivedPacket& packet : packets)
+    if (!examine(packet, from)) postponed_[postponed_count_++] = packet;
   settle_candidates();
   for (size_t i = 0; i < postponed_count_; i++) {
     if (examine(postponed_[i], from)) continue;
@@ -40,9 +40,9 @@ void Worker::handle_batch(const WorkerSockets::Receive& from) {
   fan_out();
   check_unverified();
   feed_deshredder();
-  (*counters_)[WorkerCounter::received].add(received_.size());
+  (*counters_)[WorkerCounter::received].add(packets.size());
   (*counters_)[WorkerCounter::batches].add(1);
-  const uint64_t now_ns = received_.packet(received_.size() - 1).received_ns;
+  const uint64_t now_ns = packets.back().received_ns;
   const auto since_ns = static_cast<int64_t>(now_ns - last_housekeeping_ns_);
   if (since_ns > kHousekeepingInterval_ns || since_ns < -kHousekeepingInterval_ns)
     housekeeping(now_ns);
@@ -51,7 +51,7 @@ void Worker::handle_batch(const WorkerSockets::Receive& from) {
 // Returns false without any effect if a candidate with the same identity waits for its root: the
 // verdict depends on that candidate. Settling fewer than four candidates at once would double the
 // cost of each.
-bool Worker::examine(const ReceivedPacket& packet, const WorkerSockets::Receive& from) {
+bool Worker::examine(const ReceivedPacket& packet, const Origin& from) {
   Candidate candidate{packet.bytes, packet.received_ns, nullptr, {}, {}};
   Shred& shred = candidate.shred;
   const Verdict verdict = check_packet(packet.bytes, packet.length, shred);
@@ -93,9 +93,9 @@ bool Worker::examine(const ReceivedPacket& packet, const WorkerSockets::Receive&
   return true;
 }
 
-const Source* Worker::source_of(const ReceivedPacket& packet,
-                                const WorkerSockets::Receive& from) const {
-  if (!from.multicast) return tables_->sources->find(*packet.sender, from.port);
+const Source* Worker::source_of(const ReceivedPacket& packet, const Origin& from) const {
+  if (!from.multicast)
+    return tables_->sources->find(*packet.sender, packet.port ? packet.port : from.port);
   AddressBytes group;
   if (!destination_of(packet, group) || !is_multicast(group)) return nullptr;
   return tables_->sources->find_group(group, from.port);
@@ -103,14 +103,14 @@ const Source* Worker::source_of(const ReceivedPacket& packet,
 
 // Gives a packet that is not a shred its verdict. A challenge also ends here, because it is shorter
 // than the offset of the variant byte in a shred.
-bool Worker::refuse(const ReceivedPacket& packet, const WorkerSockets::Receive& from,
-                    uint16_t source, Verdict verdict) {
+bool Worker::refuse(const ReceivedPacket& packet, const Origin& from, uint16_t source,
+                    Verdict verdict) {
   static_assert(kChallengeBytesMax <= offset::kVariant);
   if (verdict == Verdict::too_short && from.multicast && packet.length < kDataShredBytes &&
       is_group_heartbeat(packet))
     return count(source, Verdict::heartbeat);
   if (verdict == Verdict::too_short && options_.answer_challenges && source != kUnknownSourceRow &&
-      !from.multicast && challenge_echo_.answer(from.socket.fd(), packet))
+      !from.multicast && challenge_echo_.answer(from.fd, packet))
     return count(source, Verdict::challenge);
   if (source != kUnknownSourceRow && is_trace(packet.bytes, packet.length)) {
     Trace trace{packet.received_ns, source, static_cast<uint16_t>(packet.length), {}};
@@ -373,16 +373,39 @@ void Worker::emit(const Event& event) {
   if (!events_.push(event)) (*counters_)[WorkerCounter::events_lost].add(1);
 }
 
+// While AF_XDP brings packets, the sockets are asked in one turn of four only: they get little
+// then, and each call costs as much as a shred.
 Worker::Turn Worker::take_turn() {
+  constexpr uint32_t kTurnsWithoutSocketsMax = 3;
   Turn turn;
+  const bool by_xdp = receive_by_xdp(turn);
+  if (by_xdp && turns_without_sockets_++ < kTurnsWithoutSocketsMax) {
+    if (options_.recovered) queue_recovered();
+    return turn;
+  }
+  turns_without_sockets_ = 0;
   for (const WorkerSockets::Receive& from : sockets_.receive) {
     if (received_.receive(from.socket.fd()) == 0) continue;
     turn.received_any = true;
     turn.more_waiting |= received_.size() == kReceiveBatchMax;
-    handle_batch(from);
+    handle_batch(received_.packets(), {from.socket.fd(), from.port, from.multicast});
   }
   if (options_.recovered) queue_recovered();
   return turn;
+}
+
+// Returns false if no frame waited.
+bool Worker::receive_by_xdp(Turn& turn) {
+  if (by_xdp_.is_empty()) return false;
+  const std::span<const ReceivedPacket> packets = by_xdp_.receive();
+  turn.more_waiting = by_xdp_.may_have_more();
+  if (!packets.empty()) {
+    handle_batch(packets, {-1, 0, false});
+    (*counters_)[WorkerCounter::xdp_received].add(packets.size());
+  }
+  by_xdp_.release();
+  turn.received_any = !packets.empty() || turn.more_waiting;
+  return turn.received_any;
 }
 
 void Worker::run() {

@@ -4,8 +4,9 @@
 // are immutable. Steps for each batch: receive, examine, authenticate, record, fan out, send,
 // count; then the same for the shreds that need a signature check (worker_checks.cc). At the end
 // the deshredder gets a copy of every new shred. The thread allocates nothing, also when tables are
-// swapped (libsodium verifies without allocations; OpenSSL makes its own). It takes no lock, writes
-// no log, throws no exception, and reads the clock once for each batch that it sent. Every packet
+// swapped (libsodium verifies without allocations; OpenSSL makes its own). It waits for no lock,
+// writes no log, throws no exception, and reads the clock once for each batch that it sent, and
+// twice for each that it received by AF_XDP. Every packet
 // gets exactly one verdict and is counted once.
 #pragma once
 
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -78,10 +80,11 @@ struct WorkerOptions {
   uint32_t sender_threads = 0;  // only without `clone` and `xdp`; up to kSenderThreadsMax
   uint32_t failed_checks_per_second = 1000;  // of single shreds of a failing source, at least 1
   bool gso = true;
-  uint8_t ttl = 64;               // or IPv6 hop limit
-  uint8_t dscp = 0;               // 0 .. 63
-  CloneRegion clone{};            // without targets: no clones
-  std::vector<XdpSocket*> xdp{};  // empty: no AF_XDP
+  uint8_t ttl = 64;                       // or IPv6 hop limit
+  uint8_t dscp = 0;                       // 0 .. 63
+  CloneRegion clone{};                    // without targets: no clones
+  std::vector<XdpSocket*> xdp{};          // empty: does not send by AF_XDP
+  std::vector<XdpSocket*> xdp_receive{};  // in addition to the receive sockets
   bool prefault = true;
   bool filtered = false;                       // the receive sockets have the receive filter
   bool answer_challenges = false;              // for known sources only
@@ -121,7 +124,7 @@ class Worker final : private TransmitObserver {
     bool received_any = false;
     bool more_waiting = false;  // a socket had at least a full batch
   };
-  // One batch of each receive socket, then recovered shreds. Worker's thread.
+  // One batch by AF_XDP and of each receive socket, then recovered shreds. Worker's thread.
   Turn take_turn();
   // The tasks of an idle worker, which repeats them regularly. Worker's thread.
   void rest() { housekeeping(now_ns()); }
@@ -142,6 +145,12 @@ class Worker final : private TransmitObserver {
   TableReader& table_reader() { return table_reader_; }
 
  private:
+  // Common properties of the packets of a batch. By AF_XDP, each packet has its own port.
+  struct Origin {
+    int fd;
+    uint16_t port;
+    bool multicast;
+  };
   // A packet that passed the static rules and may be new. Its Merkle root is not computed yet.
   struct Candidate {
     uint8_t* packet;
@@ -200,11 +209,11 @@ class Worker final : private TransmitObserver {
   Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tables, std::string& error);
   std::string start_senders();
   void run();
-  void handle_batch(const WorkerSockets::Receive& from);
-  bool examine(const ReceivedPacket& packet, const WorkerSockets::Receive& from);
-  const Source* source_of(const ReceivedPacket& packet, const WorkerSockets::Receive& from) const;
-  bool refuse(const ReceivedPacket& packet, const WorkerSockets::Receive& from, uint16_t source,
-              Verdict verdict);
+  bool receive_by_xdp(Turn& turn);
+  void handle_batch(std::span<const ReceivedPacket> packets, const Origin& from);
+  bool examine(const ReceivedPacket& packet, const Origin& from);
+  const Source* source_of(const ReceivedPacket& packet, const Origin& from) const;
+  bool refuse(const ReceivedPacket& packet, const Origin& from, uint16_t source, Verdict verdict);
   void settle_candidates();
   void record_arrival(const Candidate& candidate) {
     options_.arrivals->record(candidate.shred, candidate.packet, candidate.source.id,
@@ -277,6 +286,8 @@ class Worker final : private TransmitObserver {
   LeaderAuth leader_auth_;
   ChallengeEcho challenge_echo_;
   ReceiveBatch received_;
+  XdpReceiver by_xdp_;
+  uint32_t turns_without_sockets_ = 0;
   Transmit transmit_;
   std::array<Candidate, kMerkleLanes> candidates_;
   size_t candidate_count_ = 0;

@@ -47,7 +47,8 @@ void Worker::wait() {
 void Worker::housekeeping(uint64_t now_ns) {
   last_housekeeping_ns_ = now_ns;
   WorkerCounters& counters = *counters_;
-  acquire_tables();  // lets an idle worker release old tables
+  acquire_tables();   // lets an idle worker release old tables
+  by_xdp_.release();  // frames that another worker's call kept
   transmit_.settle(now_ns);
   expire_pending(now_ns);
   counters[WorkerCounter::cpu_ns].set(options_.calls->clock_ns(CLOCK_THREAD_CPUTIME_ID));
@@ -71,8 +72,12 @@ void Worker::count_receive_drops(uint64_t now_ns) {
   if (since_ns >= 0 && since_ns < kDropCountInterval_ns) return;
   last_drop_count_ns_ = now_ns;
   const ReceiveDrops& drops = receive_drop_counter_.update();
-  (*counters_)[WorkerCounter::receive_drops].set(drops.buffer_full);
+  const XdpReceiveDrops by_xdp = by_xdp_.drops();
+  (*counters_)[WorkerCounter::receive_drops].set(drops.buffer_full + by_xdp.datagrams);
   (*counters_)[WorkerCounter::filtered].set(drops.filtered);
+  (*counters_)[WorkerCounter::xdp_refused].set(by_xdp_.refused());
+  (*counters_)[WorkerCounter::xdp_drops].set(by_xdp.datagrams);
+  (*counters_)[WorkerCounter::xdp_fill_ring_empty].set(by_xdp.fill_ring_empty);
 }
 
 std::vector<uint64_t> Worker::receive_drops_by_socket() const {

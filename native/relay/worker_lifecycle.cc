@@ -31,6 +31,7 @@ Worker::Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tabl
       recent_(RecentShreds::create(options.prefault)),
       challenge_echo_(*options.calls),
       received_(*options.calls),
+      by_xdp_(options.xdp_receive, *options.calls),
       transmit_({{sockets_.send_ipv4.fd(), sockets_.send_ipv6.fd(), options.gso},
                  options.clone,
                  options.xdp,
@@ -39,7 +40,7 @@ Worker::Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tabl
                 *this, *options.calls),
       send_queue_(std::make_unique<SendQueue>()),
       receive_drop_counter_(receive_fds(sockets_), multicast_fds(sockets_), options.filtered),
-      waiter_(receive_fds(sockets_), error) {
+      waiter_(receive_fds(sockets_), by_xdp_.descriptors(), error) {
   if (!recent_) error = std::string("cannot reserve memory for recent shreds: ") + strerror(errno);
 }
 

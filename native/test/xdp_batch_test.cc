@@ -38,7 +38,7 @@ TEST(xdp_batch_sends_the_frames_that_a_socket_sends) {
       const std::vector<CloneTarget> list = cable.targets(is_ipv4, 3, kPort);
       const CloneLists lists({&list, 1}, header, {true, true});
       CloneCounts tally;
-      XdpBatch batch(plane->sockets(0), tally);
+      XdpBatch batch(plane->senders(0), tally);
       batch.use_lists(lists);
       SendCounts socket_tally;
       SendBatch by_socket(sender.socket.fd(), true, socket_tally);
@@ -225,7 +225,7 @@ TEST(xdp_batch_uses_new_lists_after_the_old_ones_are_freed) {
     if (!plane) return;
     CloneReceiver receiver(lab, true);
     CloneCounts counts;
-    XdpBatch batch(plane->sockets(0), counts);
+    XdpBatch batch(plane->senders(0), counts);
     Random random{48};
     Burst burst(random, 1, 1203);
     for (uint32_t round = 0; round < 50;

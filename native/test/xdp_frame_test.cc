@@ -1,17 +1,10 @@
 // XDP frames without a kernel: lengths, checksums and fields for payloads of every length.
 #include "xdp/xdp_frame.h"
 
-#include "clone_support.h"
+#include "xdp_receive_support.h"
 
 namespace shredway::test {
 namespace {
-
-// Ones' complement sum of big-endian words, as RFC 1071 defines it.
-uint32_t reference_sum(const uint8_t* bytes, size_t count, uint32_t sum = 0) {
-  for (size_t i = 0; i < count; i++) sum += uint32_t(bytes[i]) << (i % 2 ? 0 : 8);
-  while (sum >> 16) sum = (sum & 0xffff) + (sum >> 16);
-  return sum;
-}
 
 uint32_t word(const Bytes& frame, size_t at) { return uint32_t(frame[at] << 8 | frame[at + 1]); }
 
@@ -22,13 +15,13 @@ void check_frame(const Bytes& frame, bool is_ipv4, const Bytes& payload) {
   CHECK_EQ(word(frame, udp + 4), 8 + payload.size());
   if (is_ipv4) {
     CHECK_EQ(word(frame, 16), frame.size() - 14);
-    CHECK_EQ(reference_sum(&frame[14], 20), 0xffffu);
+    CHECK_EQ(internet_sum(&frame[14], 20), 0xffffu);
   } else {
     CHECK_EQ(word(frame, 18), frame.size() - 54);
   }
-  const uint32_t pseudo = reference_sum(&frame[udp - address_bytes], address_bytes) + IPPROTO_UDP +
+  const uint32_t pseudo = internet_sum(&frame[udp - address_bytes], address_bytes) + IPPROTO_UDP +
                           uint32_t(8 + payload.size());
-  CHECK_EQ(reference_sum(&frame[udp], frame.size() - udp, pseudo), 0xffffu);
+  CHECK_EQ(internet_sum(&frame[udp], frame.size() - udp, pseudo), 0xffffu);
   CHECK(word(frame, udp + 6) != 0);
 }
 

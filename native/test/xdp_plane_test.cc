@@ -84,7 +84,7 @@ TEST(xdp_plane_gives_every_worker_a_queue_and_needs_no_privilege_once_open) {
         const std::vector<CloneTarget> list = cable.targets(true, 5, receiver.port());
         const CloneLists lists({&list, 1}, xdp_test_header(), {true, true});
         CloneCounts counts;
-        XdpBatch batch(plane->sockets(worker), counts);
+        XdpBatch batch(plane->senders(worker), counts);
         batch.use_lists(lists);
         Burst burst(random, 3, 1203);
         batch.add(0, burst.group(), 0, false);
@@ -165,8 +165,8 @@ TEST(xdp_plane_reads_what_a_driver_supports) {
     const CloneCable cable(lab, "shxm0", 36);
     CHECK(device_xdp_support(cable.interface) != XdpSupport::zero_copy);
     const UdpSocket socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    CHECK_EQ(device_transmit_queues(socket.fd(), "shxm0"), 1u);
-    CHECK_EQ(device_transmit_queues(socket.fd(), "lo"), 1u);
+    CHECK_EQ(device_queues(socket.fd(), "shxm0").transmit, 1u);
+    CHECK_EQ(device_queues(socket.fd(), "lo").receive, 1u);
   });
 }
 

@@ -29,7 +29,7 @@ inline CloneHeader xdp_test_header() {
 struct XdpSends {
   XdpSends(const XdpPlane& plane, const std::vector<std::vector<CloneTarget>>& targets,
            const SocketCalls& calls = system_socket_calls())
-      : lists(targets, xdp_test_header(), {true, true}), batch(plane.sockets(0), counts, calls) {
+      : lists(targets, xdp_test_header(), {true, true}), batch(plane.senders(0), counts, calls) {
     batch.use_lists(lists);
   }
   void send(uint32_t list, Burst& burst, uint32_t start = 0, bool recovered = false) {

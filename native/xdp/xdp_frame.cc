@@ -18,11 +18,6 @@ constexpr Layout kIpv6 = {18, 54, 54};
 constexpr uint32_t kIdentificationAt = 18, kIpSumAt = 24;
 constexpr uint32_t kUdpLengthAt = 4, kUdpSumAt = 6, kUdpBytes = 8;
 
-uint16_t fold(uint64_t sum) {
-  while (sum >> 16) sum = (sum & 0xffff) + (sum >> 16);
-  return static_cast<uint16_t>(sum);
-}
-
 uint16_t word_at(const uint8_t* bytes) {
   uint16_t word;
   std::memcpy(&word, bytes, sizeof word);
@@ -32,6 +27,11 @@ uint16_t word_at(const uint8_t* bytes) {
 void set_word(uint8_t* bytes, uint16_t word) { std::memcpy(bytes, &word, sizeof word); }
 
 }  // namespace
+
+uint16_t xdp_fold_sum(uint64_t sum) {
+  while (sum >> 16) sum = (sum & 0xffff) + (sum >> 16);
+  return static_cast<uint16_t>(sum);
+}
 
 // The sum does not depend on the width of the words that are added.
 uint16_t xdp_payload_sum(const uint8_t* payload, size_t bytes) {
@@ -44,7 +44,7 @@ uint16_t xdp_payload_sum(const uint8_t* payload, size_t bytes) {
   }
   uint32_t rest = 0;  // padded with zeros
   std::memcpy(&rest, payload + at, bytes - at);
-  return fold(sum + rest);
+  return xdp_fold_sum(sum + rest);
 }
 
 uint32_t write_xdp_frame(uint8_t* out, const CloneTargetRow& row, bool ipv4, const uint8_t* payload,
@@ -58,14 +58,14 @@ uint32_t write_xdp_frame(uint8_t* out, const CloneTargetRow& row, bool ipv4, con
   set_word(out + layout.ip_length_at, ip_length);
   if (ipv4) {
     set_word(out + kIdentificationAt, identification);
-    set_word(out + kIpSumAt,
-             static_cast<uint16_t>(~fold(uint64_t{row.ip_sum} + ip_length + identification)));
+    set_word(out + kIpSumAt, static_cast<uint16_t>(
+                                 ~xdp_fold_sum(uint64_t{row.ip_sum} + ip_length + identification)));
   }
   set_word(udp + kUdpLengthAt, udp_length);
   // The length counts twice: in the pseudo-header and in the UDP header, which begins with ports.
-  const auto sum =
-      static_cast<uint16_t>(~fold(uint64_t{row.udp_sum} + udp_length + udp_length + word_at(udp) +
-                                  word_at(udp + sizeof(uint16_t)) + payload_sum));
+  const auto sum = static_cast<uint16_t>(
+      ~xdp_fold_sum(uint64_t{row.udp_sum} + udp_length + udp_length + word_at(udp) +
+                    word_at(udp + sizeof(uint16_t)) + payload_sum));
   set_word(udp + kUdpSumAt, sum == 0 ? 0xffff : sum);  // 0 means that there is no checksum
   std::memcpy(udp + kUdpBytes, payload, bytes);
   return frame_bytes;

@@ -13,6 +13,9 @@ namespace shredway {
 
 inline constexpr uint32_t kXdpHeaderBytesMax = 14 + 40 + 8;  // Ethernet, IPv6, UDP
 
+// Ones' complement: adds the carries, until 16 bits remain.
+uint16_t xdp_fold_sum(uint64_t sum);
+
 // Ones' complement sum of the payload in memory order, folded to 16 bits: computed once for all
 // targets of a payload.
 uint16_t xdp_payload_sum(const uint8_t* payload, size_t bytes);

@@ -1,10 +1,10 @@
-// XDP plane: the AF_XDP sockets of a relay, one for each worker and interface.
+// XDP plane: the AF_XDP sockets of a relay, on all of its interfaces.
 //
-// Opened once per relay, with privileges that are not needed afterwards. Each worker gets a
-// transmit queue of each interface for itself. Where the driver reads frames itself (zero-copy),
-// the interface also gets a program that passes every packet; elsewhere the kernel copies each
-// frame. Frames bypass the firewall's output rules and the queue discipline of their interface. All
-// of it ends with this process, even after kill -9.
+// Opened once per relay, with privileges that are not needed afterwards. Where the driver reads and
+// writes frames itself (zero-copy), it does so in the memory of the sockets; elsewhere the kernel
+// copies each frame. Frames that are sent bypass the firewall's output rules and the queue
+// discipline of their interface; received ones bypass the input rules. All of it ends with this
+// process, even after kill -9.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "xdp/xdp_socket.h"
+#include "xdp/xdp_interface.h"
 
 namespace shredway {
 
 inline constexpr size_t kXdpInterfacesMax = 8;
-
-struct XdpPlaneOptions {
-  std::vector<std::string> interfaces;  // 1 .. kXdpInterfacesMax names
-  uint32_t workers = 1;
-  uint32_t send_buffer_bytes = 16u << 20;
-};
 
 class XdpPlane {
  public:
@@ -30,23 +24,18 @@ class XdpPlane {
   // repairs it. Leaves nothing behind on failure.
   static std::unique_ptr<XdpPlane> open(const XdpPlaneOptions& options, std::string& error);
 
-  // The worker's sockets, one per interface. They live as long as the plane.
-  std::vector<XdpSocket*> sockets(uint32_t worker) const;
-  std::string description() const;  // "eth1 (zero-copy), eth2 (copies)"
+  // The worker's sockets. They live as long as the plane.
+  std::vector<XdpSocket*> senders(uint32_t worker) const;    // one per interface, if it sends
+  std::vector<XdpSocket*> receivers(uint32_t worker) const;  // one per interface and queue
+  std::string description() const;                           // "eth1 (zero-copy), eth2 (copies)"
+  // Follows the addresses of this machine. Returns a text "eth1: reason" for each interface that
+  // does not receive by AF_XDP at present; its shreds then arrive by socket, if at all. Any thread,
+  // one at a time.
+  std::vector<std::string> update_endpoints();
 
  private:
-  struct Interface {
-    std::string name;
-    UdpSocket program;
-    std::vector<std::unique_ptr<XdpSocket>> sockets;  // by worker; end before the program
-
-    std::string open(const XdpPlaneOptions& options);
-    std::string open_sockets(const XdpPlaneOptions& options, uint32_t index, bool zero_copy);
-    std::string take_queues(const XdpPlaneOptions& options, uint32_t index, bool zero_copy,
-                            uint32_t& busy);
-  };
   XdpPlane() = default;
-  std::vector<Interface> interfaces_;
+  std::vector<std::unique_ptr<XdpInterface>> interfaces_;
 };
 
 }  // namespace shredway

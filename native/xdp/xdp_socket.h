@@ -1,19 +1,25 @@
-// XDP socket: an AF_XDP socket that sends frames by one queue of an interface.
+// XDP socket: an AF_XDP socket that sends and receives frames by one queue of an interface.
 //
-// The XDP plane opens it with CAP_NET_RAW; sending needs no privilege. It owns its frames, the ring
-// of frames to send and the ring of completed ones. XdpSender decides what to send. The kernel ends
-// everything with the descriptor. One thread.
+// The XDP plane opens it with CAP_NET_RAW; its use needs no privilege. It owns its frames and its
+// rings: frames to send, completed ones, received ones, and free ones that the kernel fills (the
+// fill ring). Several sockets of one queue share the frames and the fill ring of the first one;
+// each has its own ring of received frames. XdpSender decides what to send, XdpReceiver reads what
+// came. The kernel ends everything with the descriptor. One thread for each socket.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "net/udp_socket.h"
 
 namespace shredway {
 
-inline constexpr uint32_t kXdpFrames = 2048;  // in flight at a time, per socket
+inline constexpr uint32_t kXdpFrames = 2048;  // sent and in flight at a time, per socket
+// Frames of a queue that receives: in the rings of the card, or waiting for a worker.
+inline constexpr uint32_t kXdpReceiveFrames = 8192;
 inline constexpr uint32_t kXdpFrameBytes = 2048;
 
 // Error text "call: reason", with the privilege or setting that repairs it if known.
@@ -24,6 +30,16 @@ struct XdpSocketOptions {
   uint32_t queue = 0;
   bool zero_copy = false;  // the driver reads the frames itself; otherwise the kernel copies them
   uint32_t send_buffer_bytes = 16u << 20;
+  bool sends = true;
+  bool receives = false;
+  // Open socket of the same queue whose frames this one shares; it only receives then.
+  class XdpSocket* owner = nullptr;
+};
+
+// Numbers of the kernel, since the socket was opened.
+struct XdpReceiveDrops {
+  uint64_t datagrams = 0;        // for this socket, because no frame was free or its ring was full
+  uint64_t fill_ring_empty = 0;  // times that the kernel found no free frame of the queue
 };
 
 class XdpSocket {
@@ -41,6 +57,7 @@ class XdpSocket {
   uint32_t interface() const { return options_.interface; }
   uint32_t queue() const { return options_.queue; }
   bool zero_copy() const { return options_.zero_copy; }
+  bool sends() const { return options_.sends; }
 
   // Positions count up without end; the frame of a position is used again kXdpFrames later.
   uint8_t* frame(uint32_t position) const;
@@ -57,6 +74,17 @@ class XdpSocket {
   uint32_t completed() const;       // number of frames that were completed
   uint32_t last_completed() const;  // slot of the latest one
 
+  // Removes one received frame; false if none waits. The caller owns it until refill(). `frame`
+  // lies at least kXdpHeadroomBytes behind the beginning of its memory.
+  static constexpr uint32_t kXdpHeadroomBytes = 8;
+  bool next_received(uint8_t*& frame, uint32_t& bytes);
+  // Returns the frames to the kernel, any byte of each. False without any effect if another socket
+  // of the queue is doing so: try again later. At most kXdpReceiveFrames exist, so there is space.
+  bool refill(std::span<uint8_t* const> frames);
+  // The driver waits for a call since it found no free frame (zero-copy).
+  bool needs_receive_wakeup() const;
+  XdpReceiveDrops receive_drops() const;
+
  private:
   struct Ring {
     uint32_t* producer = nullptr;
@@ -69,18 +97,24 @@ class XdpSocket {
 
   XdpSocket() = default;
   std::string create();
-  std::string create_rings(uint32_t fill_frames);
+  std::string create_memory();
+  std::string create_rings();
+  std::string map_rings();
   std::string bind_to_queue();
-  void fill(Ring& ring, uint32_t fill_frames);
+  void fill_all();
+  uint32_t fill_ring_entries() const;
   uint32_t completed_slot(uint32_t entry) const;
   bool map(Ring& ring, uint64_t place, uint64_t producer, uint64_t consumer, uint64_t flags,
            uint64_t entries, size_t bytes);
 
   XdpSocketOptions options_;
   UdpSocket socket_;
-  uint8_t* frames_ = nullptr;
+  uint8_t* frames_ = nullptr;  // of the owner, if there is one
   size_t frames_bytes_ = 0;
-  Ring send_, completed_, fill_;
+  uint32_t send_frames_ = 0;  // the first ones
+  uint32_t fill_frames_ = 0;  // the others
+  Ring send_, completed_, fill_, receive_;
+  std::atomic_flag filling_;  // only for sockets that share the fill ring
 };
 
 }  // namespace shredway

@@ -24,6 +24,7 @@ import { SlotClockUpdates, type SlotNode } from "./leaders/slot-clock-updates.ts
 import { groupListenersOf } from "./multicast/group-plan.ts";
 import { type InterfaceReader, readInterface } from "./multicast/interface-reader.ts";
 import { type GroupState, MulticastGroups } from "./multicast/multicast-groups.ts";
+import { ReceiveReport } from "./receive-report.ts";
 import { RelayEvents, type UnreachableListener } from "./relay-events.ts";
 import { restartKeys, withTablesOf } from "./relay-tables.ts";
 import { type SenderThreadsChoice, senderThreadsText } from "./sender-threads.ts";
@@ -84,6 +85,7 @@ export class RelayService {
   #watch: ScheduleCheck | undefined;
   readonly #traffic = new TrafficCheck();
   readonly #transmit: TransmitReport;
+  readonly #receive: ReceiveReport;
   readonly #senderThreads: SenderThreadsChoice | undefined;
   readonly #multicast: MulticastGroups;
   /** Listening addresses of groups, fixed at the start. */
@@ -116,6 +118,7 @@ export class RelayService {
     this.#readOwnAddresses = dependencies.readOwnAddresses;
     this.#log = dependencies.log;
     this.#transmit = new TransmitReport(this.relay, this.#log);
+    this.#receive = new ReceiveReport(this.relay, this.#log);
     this.#senderThreads = dependencies.senderThreads;
     this.#clock = dependencies.clock;
     this.#inForce = dependencies.config.relay;
@@ -146,6 +149,7 @@ export class RelayService {
   /** Settles when the leader schedule is active, or when the node could not provide it yet. */
   async start(): Promise<void> {
     this.#transmit.logStart(this.#inForce.transmit);
+    this.#receive.logStart();
     const { priorityRefusal, memoryLock, senderThreads } = this.relay;
     if (this.#senderThreads) this.#log.info(senderThreadsText(senderThreads, this.#senderThreads));
     if (priorityRefusal !== null) this.#log.info(normalPriorityText(priorityRefusal));
@@ -477,6 +481,7 @@ export class RelayService {
     this.#listenerReached = this.#readListeners();
     this.#checkTraffic();
     this.#transmit.check();
+    this.#receive.check();
   }
 
   #checkTraffic(): void {

@@ -34,6 +34,12 @@ describe("relayOptionsOf", () => {
     expect(relayOptionsOf(relay("transmit: xdp, xdpInterfaces: [eth1]"))).toMatchObject({
       transmit: "xdp",
       xdpInterfaces: ["eth1"],
+      receive: { mode: "socket" },
+    });
+    expect(relayOptionsOf(relay("receive: { mode: xdp }, xdpInterfaces: [eth1]"))).toMatchObject({
+      transmit: "automatic",
+      xdpInterfaces: ["eth1"],
+      receive: { mode: "xdp" },
     });
     expect(relayOptionsOf(relay("")).send).not.toHaveProperty("source");
     expect(relayOptionsOf(relay(""))).not.toHaveProperty("cpus");

@@ -1,4 +1,4 @@
-// Rules of AF_XDP: its interfaces are named if, and only if, it is the transmit mode.
+// Rules of AF_XDP: its interfaces are named if, and only if, shreds leave or arrive by it.
 //
 // Called by rules.ts.
 
@@ -8,13 +8,16 @@ import type { RelayConfig } from "./schema.ts";
 
 type Report = (path: readonly (string | number)[], message: string) => void;
 
-export function checkXdp({ transmit, xdpInterfaces }: RelayConfig, report: Report): void {
-  if (transmit === "xdp" && xdpInterfaces === undefined) {
-    report(["xdpInterfaces"], "missing key; transmit: xdp expects the names of network interfaces");
-  } else if (transmit !== "xdp" && xdpInterfaces !== undefined) {
+export function checkXdp({ transmit, receive, xdpInterfaces }: RelayConfig, report: Report): void {
+  const user = transmit === "xdp" ? "transmit: xdp" : "receive.mode: xdp";
+  const isUsed = transmit === "xdp" || receive.mode === "xdp";
+  if (isUsed && xdpInterfaces === undefined) {
+    report(["xdpInterfaces"], `missing key; ${user} expects the names of network interfaces`);
+  } else if (!isUsed && xdpInterfaces !== undefined) {
     report(
       ["xdpInterfaces"],
-      `unused with transmit: ${transmit}; expected transmit: xdp, or no key`,
+      `unused with transmit: ${transmit} and receive.mode: ${receive.mode}; expected xdp for one of ` +
+        "them, or no key",
     );
   }
   checkDistinct(xdpInterfaces ?? [], String, (index) =>

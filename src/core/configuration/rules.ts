@@ -399,7 +399,7 @@ export function checkConfig(
     [["delivery.regions"], () => checkDelivery(config, report)],
     [["relay.listen", "relay.workers"], () => checkListeners(relay, inRelay)],
     [["relay.cpus", "relay.workers"], () => checkWorkers(relay, inRelay)],
-    [["relay.transmit", "relay.xdpInterfaces"], () => checkXdp(relay, inRelay)],
+    [["relay.transmit", "relay.receive", "relay.xdpInterfaces"], () => checkXdp(relay, inRelay)],
     [["relay.tiers"], () => checkTiers(relay, inRelay)],
     [["relay.tiers", "shredstream"], () => checkSubscribers(config, report)],
     [

@@ -117,6 +117,13 @@ const destination = z.strictObject({
 });
 
 const receive = z.strictObject({
+  mode: key(z.enum(["socket", "xdp"]).default("socket"), {
+    expects: "socket or xdp",
+    meaning:
+      "How shreds arrive. `xdp`: by AF_XDP on xdpInterfaces, and by socket everywhere else. It takes all " +
+      "receive queues, requires CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF, and bypasses firewall rules; the " +
+      "relay does not start without it (docs/af-xdp.md).",
+  }),
   bufferBytes: key(integer(bufferMin, bufferMax).default(67_108_864), {
     expects: bufferExpects,
     unit: "bytes",
@@ -281,7 +288,8 @@ export const relay = z.strictObject({
     {
       expects: `a list of 1 to ${configLimits.xdpInterfaces} names of network interfaces`,
       meaning:
-        "With `transmit: xdp`, and required there: network interfaces. Each worker takes one transmit queue of each.",
+        "With `transmit: xdp` or `receive.mode: xdp`, and required there: network interfaces. To send, each " +
+        "worker takes one transmit queue of each.",
       absent: "none",
     },
   ),

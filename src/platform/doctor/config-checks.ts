@@ -109,6 +109,7 @@ export function configuredSettingsOf(relay: RelayConfig): ConfiguredSettings {
     sendBufferBytes: relay.send.bufferBytes,
     listenAddresses: relay.listen.length,
     transmit: relay.transmit,
+    receive: relay.receive.mode,
     xdpInterfaces: relay.xdpInterfaces ?? [],
     usesIpv6: addresses.some(
       (address) => parseEndpoint(address, { allowPortZero: true }).family === "ipv6",

@@ -2,7 +2,8 @@
 //
 // Read by system.ts, passed to checks.ts and its groups of checks.
 
-import type { KernelClock, XdpReport } from "../../relay/data-plane/native.ts";
+import type { KernelClock } from "../../relay/data-plane/native.ts";
+import type { XdpReport } from "../../relay/data-plane/xdp-support.ts";
 import type { SystemFacts } from "./facts.ts";
 
 /** The machine settings that the relay requires. */
@@ -21,6 +22,7 @@ export interface ConfiguredSettings {
   readonly listenAddresses: number;
   readonly usesIpv6: boolean;
   readonly transmit: "socket" | "clone" | "auto" | "xdp";
+  readonly receive: "socket" | "xdp";
   readonly xdpInterfaces: readonly string[];
 }
 

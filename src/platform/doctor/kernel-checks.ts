@@ -3,6 +3,7 @@
 // A part of checks.ts.
 
 import { nodeVersionError, supportedNode } from "../../core/node-version.mjs";
+import type { XdpReport } from "../../relay/data-plane/xdp-support.ts";
 import { about, type Found } from "./finding.ts";
 import type { Input } from "./input.ts";
 import { isKernelSince } from "./reader.ts";
@@ -12,8 +13,10 @@ const lostShareMax = 1e-5;
 const swappinessMax = 10;
 const clockOffsetMaxSeconds = 0.001;
 const lockedMemoryLeast = 64 << 20;
-// Frames of one worker and interface in zero-copy mode (native/xdp/xdp_socket.cc); with copies 4 MiB.
+// Frames of AF_XDP (native/xdp/xdp_socket.cc): of one worker and interface in zero-copy mode (with copies
+// 4 MiB), and of one queue that receives.
 const xdpMemoryBytes = 12 << 20;
+const xdpQueueBytes = 16 << 20;
 /** From this version on, memory of programs counts against the control group. */
 const unchargedSince = [5, 11] as const;
 
@@ -77,12 +80,13 @@ export function swap({ facts }: Input): Found {
   return warn(text, sysctl("vm.swappiness", 1));
 }
 
-export function lockedMemory({ facts, configured }: Input): Found {
+export function lockedMemory({ facts, configured, probes }: Input): Found {
   const { ok, warn } = about(
     "locked-memory",
     "Linux before 5.11 counts the clone program and its memory against this limit.",
   );
-  if (configured.transmit === "xdp") return lockedFrames(facts, configured);
+  if (configured.transmit === "xdp" || configured.receive === "xdp")
+    return lockedFrames(facts, configured, probes.xdp);
   const isCharged = isKernelSince(facts.kernel, unchargedSince) === false;
   const { lockedMemoryMax: limit } = facts.kernelPart;
   if (
@@ -100,10 +104,18 @@ export function lockedMemory({ facts, configured }: Input): Found {
 }
 
 /** The frames of AF_XDP always count. */
-function lockedFrames(facts: Input["facts"], configured: Input["configured"]): Found {
+function lockedFrames(
+  facts: Input["facts"],
+  configured: Input["configured"],
+  { interfaces }: XdpReport,
+): Found {
   const { ok, warn } = about("locked-memory", "The frames of AF_XDP count against this limit.");
   const { lockedMemoryMax: limit } = facts.kernelPart;
-  const needed = configured.workers * configured.xdpInterfaces.length * xdpMemoryBytes;
+  const sending =
+    configured.transmit === "xdp" ? configured.workers * configured.xdpInterfaces.length : 0;
+  const queues = interfaces.reduce((sum, { receiveQueues }) => sum + receiveQueues, 0);
+  const receiving = configured.receive === "xdp" ? queues : 0;
+  const needed = sending * xdpMemoryBytes + receiving * xdpQueueBytes;
   if (limit === null || limit >= needed)
     return ok(`limit ${limit ?? "none"}, needed ${needed} bytes`);
   return warn(

@@ -7,9 +7,10 @@ import { renameSync, writeFileSync } from "node:fs";
 import { formatAddress, parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
 import { messageOf } from "../../core/errors.ts";
-import { describeNative, kernelClock, readXdpSupport } from "../../relay/data-plane/native.ts";
+import { describeNative, kernelClock } from "../../relay/data-plane/native.ts";
 import { Relay } from "../../relay/data-plane/relay.ts";
 import { openUdpSocket } from "../../relay/data-plane/udp-socket.ts";
+import { readXdpSupport } from "../../relay/data-plane/xdp-support.ts";
 import { coverageText, loadLeaderSchedule } from "../../relay/leaders/schedule.ts";
 import { fileReader } from "../../relay/worker-cpu-facts.ts";
 import type { SettingFiles } from "./changes.ts";
@@ -52,7 +53,7 @@ export function probe(configured: ConfiguredSettings, cards: readonly string[]):
   const nothing = {
     grantedReceiveBufferBytes: null,
     cloneRefusal: null,
-    xdp: { refusal: null, interfaces: [] },
+    xdp: { refusal: null, receiveRefusal: null, interfaces: [] },
     priorityRefusal: null,
     memoryLockRefusal: null,
     ed25519: "none",

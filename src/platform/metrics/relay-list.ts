@@ -307,8 +307,28 @@ const workers: readonly RelayMetric[] = [
   ),
   ofWorkers(
     "shredway_relay_worker_receive_drops_total",
-    "Datagrams for the worker that the kernel dropped because the receive buffer was full.",
+    "Datagrams for the worker that the kernel dropped because the receive buffer was full, or because AF_XDP had no free frame.",
     (worker) => worker.receive_drops,
+  ),
+  ofWorkers(
+    "shredway_relay_worker_xdp_received_total",
+    "Datagrams that the worker received by AF_XDP, among all that it received.",
+    (worker) => worker.xdp_received,
+  ),
+  ofWorkers(
+    "shredway_relay_worker_xdp_refused_total",
+    "Frames of AF_XDP that the worker dropped as the network stack would have: wrong checksum or impossible sender.",
+    (worker) => worker.xdp_refused,
+  ),
+  ofWorkers(
+    "shredway_relay_worker_xdp_drops_total",
+    "Datagrams for the worker that found no free frame of AF_XDP. The receive drops contain them.",
+    (worker) => worker.xdp_drops,
+  ),
+  ofWorkers(
+    "shredway_relay_worker_xdp_fill_ring_empty_total",
+    "Times that the kernel found no free frame in the queues of AF_XDP that the worker owns.",
+    (worker) => worker.xdp_fill_ring_empty,
   ),
   ofWorkers(
     "shredway_relay_worker_window_anchors_total",

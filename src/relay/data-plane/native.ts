@@ -81,6 +81,7 @@ export interface NativeRelayOptions {
   authenticate: boolean;
   shredVersion: number;
   tierCount: number;
+  receive?: "socket" | "xdp";
   wait?: "block" | "spin" | "busy";
   spinMicroseconds?: number;
   busyPollMicroseconds?: number;
@@ -161,6 +162,10 @@ export interface NativeRelay {
   receiveDrops(): number[];
   addresses(): string[];
   grantedReceiveBuffer(): number;
+  /** The interfaces that receive by AF_XDP; "": none. */
+  receiveInterfaces(): string;
+  /** Follows the machine's addresses; the reasons why interfaces do not receive by AF_XDP now. */
+  updateReceiving(): string[];
   /** Sender threads of each worker that are in use. */
   senderThreads(): number;
   /** Why the workers have no raised priority; "": they have it. */
@@ -256,14 +261,11 @@ export type XdpSupport = "zero_copy" | "copy" | "unknown" | "absent";
 interface NativeXdpSupport {
   /** Empty: none. */
   readonly refusal: string;
+  /** The same for receiving. */
+  readonly receiveRefusal: string;
   /** For each interface. */
   readonly support: readonly XdpSupport[];
-}
-
-export interface XdpReport {
-  /** The reason why this process cannot open AF_XDP sockets; null: it can. */
-  readonly refusal: string | null;
-  readonly interfaces: readonly { readonly name: string; readonly support: XdpSupport }[];
+  readonly receiveQueues: readonly number[];
 }
 
 /** The descriptor belongs to the caller. */
@@ -409,15 +411,6 @@ export function notifyServiceManager(address: string, text: string): string {
 /** null: unknown, or not available to this process. */
 export function kernelClock(): KernelClock | null {
   return native().kernelClock();
-}
-
-/** Whether this user can open AF_XDP sockets, and how each interface sends by them. */
-export function readXdpSupport(interfaces: readonly string[]): XdpReport {
-  const { refusal, support } = native().readXdpSupport([...interfaces]);
-  return {
-    refusal: refusal === "" ? null : refusal,
-    interfaces: interfaces.map((name, index) => ({ name, support: support[index] ?? "unknown" })),
-  };
 }
 
 /** The addon's description of itself: names, limits, libraries in use. */

@@ -16,6 +16,8 @@ export interface RelayOptions {
   /** 0 accepts every shred version. */
   readonly shredVersion: number;
   readonly receive?: {
+    /** "xdp": by AF_XDP on `xdpInterfaces`, else by socket; without privileges the relay does not open. */
+    readonly mode?: "socket" | "xdp";
     readonly bufferBytes?: number;
     readonly wait?: "block" | "spin" | "busy";
     readonly spinMicroseconds?: number;
@@ -38,7 +40,7 @@ export interface RelayOptions {
    * `xdpInterfaces`; without privileges the relay does not open. Default "socket".
    */
   readonly transmit?: TransmitMode;
-  /** 1 to 8 names, only with "xdp". Each worker takes a transmit queue of each. */
+  /** 1 to 8 names, only if shreds leave or arrive by AF_XDP. */
   readonly xdpInterfaces?: readonly string[];
   /** Worker i runs on cpus[i]. */
   readonly cpus?: readonly number[];
@@ -79,6 +81,7 @@ export function nativeOptions(options: RelayOptions): NativeRelayOptions {
     ...(options.cpus && { cpus: [...options.cpus] }),
     ...(options.senderThreads !== undefined && { senderThreads: options.senderThreads }),
     ...(options.multicast && { multicast: options.multicast.map((text) => encodeEndpoint(text)) }),
+    ...(receive.mode && { receive: receive.mode }),
     ...(receive.wait && { wait: receive.wait }),
     ...(receive.spinMicroseconds !== undefined && { spinMicroseconds: receive.spinMicroseconds }),
     ...(receive.busyPollMicroseconds !== undefined && {

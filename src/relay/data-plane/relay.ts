@@ -73,6 +73,8 @@ export class Relay {
   /** The size that the kernel granted to each receive socket: twice the request. */
   readonly grantedReceiveBufferBytes: number;
   readonly transmit: TransmitInUse;
+  /** The interfaces that receive by AF_XDP, and how: "eth1 (zero-copy)"; null: none. */
+  readonly receiveInterfaces: string | null;
   /** Sender threads of each worker; 0 while clones are in use, and in a simulation. */
   readonly senderThreads: number;
   /** Why the workers have the priority of all other threads; null: they precede them. */
@@ -108,6 +110,7 @@ export class Relay {
     this.addresses = this.#native.addresses();
     this.grantedReceiveBufferBytes = this.#native.grantedReceiveBuffer();
     this.transmit = readTransmit(this.#native);
+    this.receiveInterfaces = this.#native.receiveInterfaces() || null;
     this.senderThreads = this.#native.senderThreads();
     this.priorityRefusal = this.#native.priorityRefusal() || null;
     const { bytes, refusal } = this.#native.memoryLock();
@@ -317,6 +320,15 @@ export class Relay {
   measuringLosses(): { readonly arrivals: number; readonly packets: number } {
     this.#checkOpen();
     return this.#native.measuringLosses();
+  }
+
+  /**
+   * Follows the addresses of this machine. Returns a text "eth1: reason" for each interface that does not
+   * receive by AF_XDP at present.
+   */
+  updateReceiving(): readonly string[] {
+    this.#checkOpen();
+    return this.#native.updateReceiving();
   }
 
   /** Datagrams that the kernel dropped, by listening address. */

@@ -283,6 +283,7 @@ function readyLine(service: Service): string {
     gateway,
   } = service;
   const { workers, sources, destinations, authentication } = config;
+  const receive = relay.receiveInterfaces === null ? "" : " receive=xdp";
   const http = gateway ? ` http=${gateway.addresses.join(",")}` : "";
   const tls = gateway?.tlsAddresses.length ? ` https=${gateway.tlsAddresses.join(",")}` : "";
   const streams = service.streams ? ` streams=${service.streams.address}` : "";
@@ -294,7 +295,7 @@ function readyLine(service: Service): string {
   return (
     `ready listen=${relay.addresses.join(",")} workers=${workers} sources=${sources.length} ` +
     `destinations=${destinations.length} authentication=${authentication} ` +
-    `transmit=${relay.transmit.mode}${http}${tls}${quic}${streams}${portal}${degraded}`
+    `transmit=${relay.transmit.mode}${receive}${http}${tls}${quic}${streams}${portal}${degraded}`
   );
 }
 

@@ -27,6 +27,7 @@ describe("good configurations", () => {
         destinations: [],
         allowPrivateDestinations: false,
         receive: {
+          mode: "socket",
           bufferBytes: 67_108_864,
           wait: "block",
           spinMicroseconds: 150,

@@ -10,7 +10,17 @@ it.each([
   [
     "interfaces without AF_XDP",
     "  xdpInterfaces: [eth1]\n",
-    /relay.xdpInterfaces: unused with transmit: auto; expected transmit: xdp, or no key/,
+    /relay.xdpInterfaces: unused with transmit: auto and receive.mode: socket; expected xdp for one of them, or no key/,
+  ],
+  [
+    "receiving by AF_XDP without interfaces",
+    "  receive: { mode: xdp }\n",
+    /relay.xdpInterfaces: missing key; receive.mode: xdp expects the names of network interfaces/,
+  ],
+  [
+    "an unknown way of receiving",
+    "  receive: { mode: auto }\n",
+    /relay.receive.mode: invalid value "auto"; expected socket or xdp/,
   ],
   [
     "an interface twice",
@@ -27,5 +37,6 @@ it.each([
 });
 
 it("accepts the interfaces of AF_XDP", () => {
+  expect(messageOf(`${least}  receive: { mode: xdp }\n  xdpInterfaces: [eth1]\n`)).toBe("accepted");
   expect(messageOf(`${least}  transmit: xdp\n  xdpInterfaces: [eth1, eth2]\n`)).toBe("accepted");
 });

@@ -61,12 +61,13 @@ const healthyWishes: ConfiguredSettings = {
   listenAddresses: 1,
   usesIpv6: false,
   transmit: "socket",
+  receive: "socket",
   xdpInterfaces: [],
 };
 const healthyProbes: Probes = {
   grantedReceiveBufferBytes: 67_108_864,
   cloneRefusal: null,
-  xdp: { refusal: null, interfaces: [] },
+  xdp: { refusal: null, receiveRefusal: null, interfaces: [] },
   priorityRefusal: null,
   memoryLockRefusal: null,
   addonError: null,
@@ -358,6 +359,7 @@ describe("checkConfiguration", () => {
       listenAddresses: 1,
       usesIpv6: true,
       transmit: "auto",
+      receive: "socket",
       xdpInterfaces: [],
     });
   });

@@ -24,12 +24,13 @@ const configured: ConfiguredSettings = {
   listenAddresses: 1,
   usesIpv6: false,
   transmit: "socket",
+  receive: "socket",
   xdpInterfaces: [],
 };
 const probes: Probes = {
   grantedReceiveBufferBytes: 67_108_864,
   cloneRefusal: null,
-  xdp: { refusal: null, interfaces: [] },
+  xdp: { refusal: null, receiveRefusal: null, interfaces: [] },
   priorityRefusal: null,
   memoryLockRefusal: null,
   addonError: null,

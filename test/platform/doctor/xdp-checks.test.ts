@@ -2,17 +2,29 @@ import { describe, expect, it } from "vitest";
 import type { Found } from "../../../src/platform/doctor/finding.ts";
 import type { ConfiguredSettings } from "../../../src/platform/doctor/input.ts";
 import { afXdp } from "../../../src/platform/doctor/xdp-checks.ts";
-import { readXdpSupport, type XdpSupport } from "../../../src/relay/data-plane/native.ts";
+import type { XdpSupport } from "../../../src/relay/data-plane/native.ts";
+import { readXdpSupport } from "../../../src/relay/data-plane/xdp-support.ts";
+
+interface Refusals {
+  refusal?: string;
+  receiveRefusal?: string;
+}
 
 function check(
   transmit: ConfiguredSettings["transmit"],
   support: XdpSupport[],
-  refusal: string | null = null,
+  refusals: Refusals = {},
+  receive: ConfiguredSettings["receive"] = "socket",
 ): Found {
-  const interfaces = support.map((each, index) => ({ name: `eth${index}`, support: each }));
+  const interfaces = support.map((each, index) => ({
+    name: `eth${index}`,
+    support: each,
+    receiveQueues: index + 1,
+  }));
+  const { refusal = null, receiveRefusal = null } = refusals;
   return afXdp({
-    configured: { transmit },
-    probes: { xdp: { refusal, interfaces } },
+    configured: { transmit, receive },
+    probes: { xdp: { refusal, receiveRefusal, interfaces } },
   });
 }
 
@@ -21,23 +33,44 @@ describe("afXdp", () => {
     expect(check("auto", ["zero_copy", "copy", "unknown"])).toMatchObject({
       level: "ok",
       finding:
-        "AF_XDP can be used: eth0 zero-copy, eth1 with copies only, eth2 unknown before Linux 6.3 (relay.transmit: auto)",
+        "AF_XDP can be used: eth0 zero-copy (1 receive queue), eth1 with copies only (2 receive queues), " +
+        "eth2 unknown before Linux 6.3 (3 receive queues) (relay.transmit: auto, relay.receive.mode: socket)",
       remedy: null,
     });
     expect(check("socket", [])).toMatchObject({
-      finding: "AF_XDP can be used: no network card (relay.transmit: socket)",
+      finding:
+        "AF_XDP can be used: no network card (relay.transmit: socket, relay.receive.mode: socket)",
     });
   });
 
   it("says why this user cannot use it, which matters only if it is configured", () => {
     const refusal = "socket(AF_XDP): Operation not permitted; grant CAP_NET_RAW";
-    expect(check("auto", ["copy"], refusal)).toMatchObject({
+    const remedy = "in the systemd unit: the drop-in of docs/af-xdp.md";
+    expect(check("auto", ["copy"], { refusal })).toMatchObject({
       level: "ok",
-      finding: `AF_XDP cannot be used: ${refusal}\neth0 with copies only`,
+      finding: `AF_XDP cannot be used: ${refusal}\neth0 with copies only (1 receive queue)`,
     });
-    expect(check("xdp", ["copy"], refusal)).toMatchObject({
+    expect(check("xdp", ["copy"], { refusal })).toMatchObject({ level: "fail", remedy });
+    expect(check("auto", ["copy"], { refusal }, "xdp")).toMatchObject({ level: "fail", remedy });
+  });
+
+  it("distinguishes what sending and receiving require", () => {
+    const receiveRefusal =
+      "bpf(BPF_MAP_CREATE): Operation not permitted; grant CAP_NET_ADMIN and CAP_BPF";
+    const remedy = "in the systemd unit: the drop-in of docs/af-xdp.md";
+    expect(check("auto", ["copy"], { receiveRefusal })).toMatchObject({
+      level: "ok",
+      finding: `AF_XDP can send, but not receive: ${receiveRefusal}\neth0 with copies only (1 receive queue)`,
+    });
+    expect(check("xdp", ["zero_copy"], { receiveRefusal }).level).toBe("ok");
+    expect(check("xdp", ["zero_copy"], { receiveRefusal }, "xdp")).toMatchObject({
       level: "fail",
-      remedy: "in the systemd unit: the drop-in of docs/af-xdp.md",
+      remedy,
+    });
+    expect(check("auto", ["zero_copy"], {}, "xdp").level).toBe("ok");
+    expect(check("auto", ["copy"], {}, "xdp")).toMatchObject({
+      level: "warn",
+      remedy: "compare with relay.receive.mode: socket",
     });
   });
 
@@ -53,6 +86,7 @@ describe("afXdp", () => {
   it("reads the machine's interfaces", () => {
     const { interfaces } = readXdpSupport(["lo", "nothing0"]);
     expect(interfaces[0]?.support).toMatch(/^(copy|unknown)$/);
-    expect(interfaces[1]).toEqual({ name: "nothing0", support: "absent" });
+    expect(interfaces[0]?.receiveQueues).toBe(1);
+    expect(interfaces[1]).toEqual({ name: "nothing0", support: "absent", receiveQueues: 1 });
   });
 });
