@@ -35,6 +35,7 @@ import { loopSection } from "./sections/loop-section.ts";
 import { peerSection } from "./sections/peer-section.ts";
 import { peersSection } from "./sections/peers-section.ts";
 import { quicSection } from "./sections/quic-section.ts";
+import { receiveSection } from "./sections/receive-section.ts";
 import { regionsSection } from "./sections/regions-section.ts";
 import { findingText, type Section, verdictsText } from "./sections/section.ts";
 import { shredsSection } from "./sections/shreds-section.ts";
@@ -66,6 +67,7 @@ const scenarios: readonly Scenario[] = [
   { name: "latency", native: "latency", timeoutMs: 300_000, section: latencySection },
   { name: "rate", native: "rate", timeoutMs: 300_000, section: rateSection },
   { name: "transmit", native: "transmit", timeoutMs: 900_000, section: transmitSection },
+  { name: "receive", native: "receive", timeoutMs: 120_000, section: receiveSection },
   { name: "divided", native: "divided", timeoutMs: 300_000, section: dividedSection },
   { name: "recovery", native: "recovery", timeoutMs: 60_000, section: recoverySection },
   { name: "deshred", native: "deshred", timeoutMs: 120_000, section: deshredSection },

@@ -31,7 +31,7 @@ constexpr Scenario kScenarios[] = {
     {"beside", run_beside},     {"landings", run_landings}, {"stream_filters", run_stream_filters},
     {"checks", run_checks},     {"attacks", run_attacks},   {"sample", run_sample},
     {"http", run_http},         {"transmit", run_transmit}, {"http_proxy", run_http_proxy},
-    {"peers", run_peers},       {"divided", run_divided},
+    {"peers", run_peers},       {"divided", run_divided},   {"receive", run_receive},
 };
 
 bool read_options(int count, char** words, Options& options) {
@@ -102,14 +102,14 @@ int main(int count, char** words) {
   const bool understood = shredway::bench::read_options(count, words, options);
   const int result = understood ? shredway::bench::run(options) : -1;
   if (result >= 0) return result;
-  std::fprintf(
-      stderr,
-      "expected: shredway_bench noise|cost|latency|rate|steps|worker|recovery|deshred|"
-      "hand_over|beside|landings|checks|sample|http|http_proxy|transmit|divided|peers [--small] "
-      "[--rounds 1..1000] "
-      "[--loopback] "
-      "[--node PATH] [--dgram PATH] [--samplicator PATH] "
-      "[--peer NAME [--peer-copies 1] [--peer-destinations N] "
-      "--peer-word WORD...]...\n");
+  std::fprintf(stderr,
+               "expected: shredway_bench noise|cost|latency|rate|steps|worker|recovery|deshred|"
+               "hand_over|beside|landings|checks|sample|http|http_proxy|transmit|receive|divided|"
+               "peers [--small] "
+               "[--rounds 1..1000] "
+               "[--loopback] "
+               "[--node PATH] [--dgram PATH] [--samplicator PATH] "
+               "[--peer NAME [--peer-copies 1] [--peer-destinations N] "
+               "--peer-word WORD...]...\n");
   return 2;
 }

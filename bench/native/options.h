@@ -41,6 +41,7 @@ void run_latency(const Bench& bench);
 void run_rate(const Bench& bench);
 void run_transmit(const Bench& bench);
 void run_divided(const Bench& bench);
+void run_receive(const Bench& bench);
 void run_peers(const Bench& bench);
 void run_steps(const Bench& bench);
 void run_worker(const Bench& bench);

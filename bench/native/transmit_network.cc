@@ -7,6 +7,7 @@
 #include <linux/veth.h>
 #include <net/if.h>
 #include <net/if_arp.h>
+#include <netpacket/packet.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -284,6 +285,21 @@ int TransmitNetwork::open_sink_socket() const {
   if (setns(receiver_namespace_, CLONE_NEWNET) != 0) return -1;
   const int fd = open_loopback_socket({.times = true, .any_address = true, .device = kIn});
   return setns(own_namespace_, CLONE_NEWNET) == 0 ? fd : -1;
+}
+
+int TransmitNetwork::open_frame_socket() const {
+  if (setns(receiver_namespace_, CLONE_NEWNET) != 0) return -1;
+  const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+  sockaddr_ll address{};
+  address.sll_family = AF_PACKET;
+  address.sll_ifindex = static_cast<int>(if_nametoindex(kIn));
+  const int on = 1;
+  const bool ready = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+                     setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof on) == 0 &&
+                     setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof on) == 0;
+  if (setns(own_namespace_, CLONE_NEWNET) == 0 && ready) return fd;
+  if (fd >= 0) close(fd);
+  return -1;
 }
 
 bool TransmitNetwork::receive_on(int cpu) {

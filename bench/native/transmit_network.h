@@ -45,6 +45,9 @@ class TransmitNetwork {
   DeviceCounts delivered(const TransmitPath& path) const;
   // A socket of the receiver with kernel receive times, for all addresses of sink_path.
   int open_sink_socket() const;
+  // A packet socket of the receiver that sends frames to this end, each after a virtio_net_hdr; -1
+  // on failure.
+  int open_frame_socket() const;
   // Selects the CPU of the receiver's work (-1: that of the sender, the kernel's default). Returns
   // false if the system refuses.
   bool receive_on(int cpu);

@@ -92,7 +92,7 @@ std::string XdpInterface::open_queues(bool zero_copy, uint32_t& busy) {
     const bool sends = options_.sends && number < transmit_queues && senders < options_.workers;
     if (!sends && number >= receive_queues_) continue;
     const uint32_t worker = sends ? senders : number % options_.workers;
-    const std::string error = open_queue(number, worker, sends, zero_copy);
+    std::string error = open_queue(number, worker, sends, zero_copy);
     if (error.empty()) senders += sends;
     else if (errno != EBUSY) return error;
     else busy++;  // another program has it

@@ -22,6 +22,7 @@ const parts = [
   "latency",
   "rate",
   "transmit",
+  "receive",
   "divided",
   "recovery",
   "deshred",
