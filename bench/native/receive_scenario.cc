@@ -31,7 +31,7 @@ constexpr size_t kListShreds = 512;
 constexpr uint16_t kPort = 20'000, kPassedPort = 20'001;
 constexpr uint32_t kSender = 0x0a500001;  // a neighbour behind the pair
 
-// virtio_net_hdr: linux/virtio_net.h is no C++.
+// The struct virtio_net_hdr; linux/virtio_net.h does not compile as C++.
 struct FrameHeader {
   uint8_t flags = 0;
   uint8_t segmentation = 0;

@@ -143,7 +143,9 @@ std::string Relay::open_xdp(const RelayOptions& options) {
   std::string error;
   xdp_plane_ = XdpPlane::open(plane, error);
   if (error.empty()) return "";
-  return (sends_by_xdp_ ? "cannot send by AF_XDP: " : "cannot receive by AF_XDP: ") + error;
+  const char* both =
+      receives_by_xdp_ ? "cannot send and receive by AF_XDP: " : "cannot send by AF_XDP: ";
+  return (sends_by_xdp_ ? both : "cannot receive by AF_XDP: ") + error;
 }
 
 std::string Relay::start_workers(const RelayOptions& options, std::vector<WorkerSockets> sockets) {

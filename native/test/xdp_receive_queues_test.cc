@@ -158,6 +158,9 @@ TEST(xdp_receive_and_send_share_a_queue) {
     }
     CHECK_EQ(counts.sent[3], uint64_t{kRounds} * 48);
     CHECK_EQ(receiver.drops().datagrams, 0u);
+    const Bytes frame = udp_frame(frames.request(true, kListenPort, shred_like(random, 1228)));
+    for (int sent = 0; sent < 20'000 && receiver.drops().datagrams == 0; sent++) frames.send(frame);
+    CHECK(receiver.drops().datagrams > 0 && receiver.drops().fill_ring_empty > 0);
   });
 }
 
@@ -176,9 +179,12 @@ TEST(xdp_receive_names_what_is_missing) {
     unreachable.listen = {ipv4(127, 0, 0, 1, kListenPort)};
     CHECK(contains(refused_plane(unreachable),
                    "interface shxs0: no address of relay.listen can be reached through it"));
+    lab.ip("link add shbr0 type bridge\nlink set shbr0 up\n");
     XdpPlaneOptions without_driver = options;
-    without_driver.interfaces = {"lo"};
+    without_driver.interfaces = {"shbr0"};
     CHECK(contains(refused_plane(without_driver), "runs no XDP programs"));
+    without_driver.interfaces = {"lo"};
+    CHECK(contains(refused_plane(without_driver), "expected an Ethernet interface"));
     std::string error;
     const UdpSocket program = attach_pass_program(cable.interface, error);
     CHECK(contains(refused_plane(options), "has another XDP program"));

@@ -22,11 +22,6 @@ DeviceQueues queues_of(const std::string& interface) {
 
 uint32_t xdp_receive_queues(const std::string& interface) { return queues_of(interface).receive; }
 
-XdpSocket* XdpInterface::Queue::of_worker(uint32_t wanted) const {
-  if (wanted == worker) return owner.get();
-  return others[wanted < worker ? wanted : wanted - 1].get();
-}
-
 std::unique_ptr<XdpInterface> XdpInterface::open(const std::string& name,
                                                  const XdpPlaneOptions& options,
                                                  std::string& error) {
@@ -43,6 +38,7 @@ std::string XdpInterface::open_all() {
   index_ = state.index;
   mac_ = state.mac;
   if (index_ == 0) return xdp_error("if_nametoindex", ENODEV);
+  if (receives() && !state.ethernet) return "expected an Ethernet interface to receive by AF_XDP";
   if (receives()) {
     if (std::string error = attach(); !error.empty()) return error;
   }
@@ -85,17 +81,20 @@ std::string XdpInterface::open_sockets(bool zero_copy) {
 std::string XdpInterface::open_queues(bool zero_copy, uint32_t& busy) {
   const uint32_t transmit_queues = queues_of(name_).transmit;
   uint32_t senders = 0;
-  for (const Queue& queue : queues_) senders += queue.owner && options_.sends;
+  for (const Queue& queue : queues_) senders += queue.sender != nullptr;
   queues_.resize(std::max(transmit_queues, receive_queues_));
   for (uint32_t number = 0; number < queues_.size(); number++) {
     if (queues_[number].owner) continue;
     const bool sends = options_.sends && number < transmit_queues && senders < options_.workers;
     if (!sends && number >= receive_queues_) continue;
-    const uint32_t worker = sends ? senders : number % options_.workers;
-    std::string error = open_queue(number, worker, sends, zero_copy);
-    if (error.empty()) senders += sends;
-    else if (errno != EBUSY) return error;
-    else busy++;  // another program has it
+    Queue queue;
+    queue.sending_worker = senders;
+    std::string error = open_queue(number, sends, zero_copy, queue);
+    if (!error.empty() && errno != EBUSY) return error;
+    busy += !error.empty();  // another program has it
+    if (!error.empty()) continue;
+    queues_[number] = std::move(queue);
+    senders += sends;
   }
   if (receives() && busy > 0)
     return "expected all " + std::to_string(receive_queues_) +
@@ -108,22 +107,31 @@ std::string XdpInterface::open_queues(bool zero_copy, uint32_t& busy) {
 }
 
 // errno is that of the failed call.
-std::string XdpInterface::open_queue(uint32_t number, uint32_t worker, bool sends, bool zero_copy) {
-  const bool receives = number < receive_queues_;
-  XdpSocketOptions options = {index_, number,   zero_copy, options_.send_buffer_bytes,
-                              sends,  receives, nullptr};
+std::string XdpInterface::open_queue(uint32_t number, bool sends, bool zero_copy,
+                                     Queue& queue) const {
+  const bool has_receivers = number < receive_queues_;
+  XdpSocketOptions options = {.interface = index_,
+                              .queue = number,
+                              .zero_copy = zero_copy,
+                              .send_buffer_bytes = options_.send_buffer_bytes,
+                              .sends = sends,
+                              .receives = has_receivers && !sends,
+                              .has_receive_frames = has_receivers,
+                              .counts_for_queue = !sends};
   std::string error;
-  Queue queue;
-  queue.worker = worker;
   queue.owner = XdpSocket::open(options, error);
   if (!queue.owner) return error;
+  if (sends) queue.sender = queue.owner.get();
+  else queue.receivers.push_back(queue.owner.get());
   options.owner = queue.owner.get();
   options.sends = false;
-  for (uint32_t i = 1; receives && i < options_.workers; i++) {
+  options.receives = true;
+  while (has_receivers && queue.receivers.size() < options_.workers) {
+    options.counts_for_queue = queue.receivers.empty();
     queue.others.push_back(XdpSocket::open(options, error));
     if (!queue.others.back()) return error;
+    queue.receivers.push_back(queue.others.back().get());
   }
-  queues_[number] = std::move(queue);
   return "";
 }
 
@@ -131,7 +139,7 @@ std::string XdpInterface::open_queue(uint32_t number, uint32_t worker, bool send
 std::string XdpInterface::connect_receivers() {
   for (uint32_t number = 0; number < receive_queues_; number++) {
     for (uint32_t worker = 0; worker < options_.workers; worker++) {
-      const int fd = queues_[number].of_worker(worker)->fd();
+      const int fd = queues_[number].receivers[worker]->fd();
       std::string error = receive_program_->set_socket(number, worker, fd);
       if (!error.empty()) return error;
     }
@@ -150,14 +158,14 @@ std::string XdpInterface::connect_receivers() {
 
 XdpSocket* XdpInterface::sender(uint32_t worker) const {
   for (const Queue& queue : queues_)
-    if (queue.owner && queue.worker == worker && queue.owner->sends()) return queue.owner.get();
+    if (queue.sender && queue.sending_worker == worker) return queue.sender;
   return nullptr;
 }
 
 std::vector<XdpSocket*> XdpInterface::receivers(uint32_t worker) const {
   std::vector<XdpSocket*> out;
   for (uint32_t number = 0; number < receive_queues_; number++)
-    out.push_back(queues_[number].of_worker(worker));
+    out.push_back(queues_[number].receivers[worker]);
   return out;
 }
 

@@ -1,8 +1,10 @@
 // XDP interface: a network interface with its program, and the AF_XDP sockets of all workers on it.
 //
 // To send, each worker gets a transmit queue for itself. To receive, every receive queue has one
-// socket for each worker, and the program selects the worker by the FEC set. Both directions share
-// the socket, because a queue has one memory of frames. A part of XdpPlane.
+// socket for each worker, and the program selects the worker by the FEC set. The sockets of a queue
+// share its memory of frames, because the kernel allows one for each queue. A socket that sends
+// does not receive: in copy mode, poll() on it would send what is left in its ring. A part of
+// XdpPlane.
 #pragma once
 
 #include <cstdint>
@@ -46,16 +48,17 @@ class XdpInterface {
  private:
   struct Queue {
     std::unique_ptr<XdpSocket> owner;                // of the frames
-    uint32_t worker = 0;                             // of the owner
-    std::vector<std::unique_ptr<XdpSocket>> others;  // of the other workers, in their order
-    XdpSocket* of_worker(uint32_t wanted) const;
+    std::vector<std::unique_ptr<XdpSocket>> others;  // end before the owner
+    XdpSocket* sender = nullptr;                     // nullptr: no worker sends by this queue
+    uint32_t sending_worker = 0;
+    std::vector<XdpSocket*> receivers;  // by worker
   };
   XdpInterface() = default;
   std::string open_all();
   std::string attach();
   std::string open_sockets(bool zero_copy);
   std::string open_queues(bool zero_copy, uint32_t& busy);
-  std::string open_queue(uint32_t number, uint32_t worker, bool sends, bool zero_copy);
+  std::string open_queue(uint32_t number, bool sends, bool zero_copy, Queue& queue) const;
   std::string connect_receivers();
   bool receives() const { return !options_.listen.empty(); }
 

@@ -2,6 +2,7 @@
 
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -78,8 +79,10 @@ XdpInterfaceState read_interface_state(const std::string& interface) {
   ifreq request{};
   interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
   if (ioctl(socket.fd(), SIOCGIFFLAGS, &request) == 0) state.up = request.ifr_flags & IFF_UP;
-  if (ioctl(socket.fd(), SIOCGIFHWADDR, &request) == 0)
+  if (ioctl(socket.fd(), SIOCGIFHWADDR, &request) == 0) {
+    state.ethernet = request.ifr_hwaddr.sa_family == ARPHRD_ETHER;
     std::memcpy(state.mac.data(), request.ifr_hwaddr.sa_data, state.mac.size());
+  }
   return state;
 }
 

@@ -23,6 +23,7 @@ std::vector<Endpoint> endpoints_behind(const std::string& interface,
 struct XdpInterfaceState {
   uint32_t index = 0;  // 0: it does not exist
   bool up = false;
+  bool ethernet = false;
   std::array<uint8_t, 6> mac{};
 };
 XdpInterfaceState read_interface_state(const std::string& interface);

@@ -92,7 +92,7 @@ std::string XdpSocket::create() {
 
 std::string XdpSocket::create_memory() {
   send_frames_ = options_.sends ? kXdpFrames : 0;
-  if (options_.receives) fill_frames_ = kXdpReceiveFrames;
+  if (options_.has_receive_frames) fill_frames_ = kXdpReceiveFrames;
   else fill_frames_ = options_.zero_copy ? kFillFrames : 0;
   frames_bytes_ = size_t{send_frames_ + fill_frames_} * kXdpFrameBytes;
   void* memory = mmap(nullptr, frames_bytes_, PROT_READ | PROT_WRITE,
@@ -183,7 +183,7 @@ std::string XdpSocket::bind_to_queue() {
 }
 
 uint32_t XdpSocket::fill_ring_entries() const {
-  return options_.receives ? kXdpReceiveFrames : kFillFrames;
+  return options_.has_receive_frames ? kXdpReceiveFrames : kFillFrames;
 }
 
 // ---- frames to send -------------------------------------------------------------------------
@@ -270,13 +270,13 @@ bool XdpSocket::needs_receive_wakeup() const {
   return load(owner.fill_.flags) & XDP_RING_NEED_WAKEUP;
 }
 
-// Kernels before 5.9 only know the first number. The last one belongs to the queue.
+// Kernels before 5.9 only know the first number.
 XdpReceiveDrops XdpSocket::receive_drops() const {
   xdp_statistics counts{};
   socklen_t length = sizeof counts;
   if (getsockopt(fd(), SOL_XDP, XDP_STATISTICS, &counts, &length) != 0) return {};
   return {counts.rx_dropped + counts.rx_ring_full,
-          options_.owner ? 0 : counts.rx_fill_ring_empty_descs};
+          options_.counts_for_queue ? counts.rx_fill_ring_empty_descs : 0};
 }
 
 }  // namespace shredway

@@ -32,7 +32,10 @@ struct XdpSocketOptions {
   uint32_t send_buffer_bytes = 16u << 20;
   bool sends = true;
   bool receives = false;
-  // Open socket of the same queue whose frames this one shares; it only receives then.
+  // It has frames to receive into, for itself or for the sockets that share them.
+  bool has_receive_frames = false;
+  bool counts_for_queue = false;  // one socket of a queue reports the counts of the queue
+  // Open socket of the same queue whose frames this one shares.
   class XdpSocket* owner = nullptr;
 };
 
@@ -57,7 +60,6 @@ class XdpSocket {
   uint32_t interface() const { return options_.interface; }
   uint32_t queue() const { return options_.queue; }
   bool zero_copy() const { return options_.zero_copy; }
-  bool sends() const { return options_.sends; }
 
   // Positions count up without end; the frame of a position is used again kXdpFrames later.
   uint8_t* frame(uint32_t position) const;

@@ -53,7 +53,7 @@ const packets: readonly RelayMetric[] = [
   ),
   counter(
     "shredway_relay_receive_drops_total",
-    "Datagrams that the kernel dropped because a socket receive buffer was full.",
+    "Datagrams that the kernel dropped because a socket receive buffer was full, or because AF_XDP had no free frame.",
     ({ snapshot }) => snapshot.receiveDrops,
   ),
   counter(
@@ -327,7 +327,7 @@ const workers: readonly RelayMetric[] = [
   ),
   ofWorkers(
     "shredway_relay_worker_xdp_fill_ring_empty_total",
-    "Times that the kernel found no free frame in the queues of AF_XDP that the worker owns.",
+    "Times that the kernel found no free frame in a queue of AF_XDP. Worker 0 counts for all.",
     (worker) => worker.xdp_fill_ring_empty,
   ),
   ofWorkers(
