@@ -17,7 +17,7 @@ import { LineReader } from "../load/http-load.ts";
 import { numberOf, textOf } from "../report/lines.ts";
 import { quantile, type Summary, summarise } from "../report/statistics.ts";
 import { number } from "../report/table.ts";
-import type { Section } from "./section.ts";
+import { finding, type Section } from "./section.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const windowSlots = 4n;
@@ -216,11 +216,15 @@ async function moments(route: TpuRoute, count: number, afterEach: () => Promise<
   return { sentUs, acknowledgedUs };
 }
 
-async function warmMoments(leaders: Leaders, count: number): Promise<Moments> {
+/** 500 transactions a second, at most, in rounds of `count`. */
+async function warmMoments(leaders: Leaders, count: number, rounds: number): Promise<Moments[]> {
   const route = openRoute(leaders, 1);
+  const measure = () => moments(route, count, () => systemClock.sleep(pauseMs));
   try {
-    await moments(route, count / 4, () => systemClock.sleep(pauseMs)); // warm-up for the compiler
-    return await moments(route, count, () => systemClock.sleep(pauseMs));
+    await measure(); // warm-up for the compiler
+    const found: Moments[] = [];
+    for (let i = 0; i < rounds; i++) found.push(await measure());
+    return found;
   } finally {
     await route.close();
   }
@@ -250,7 +254,7 @@ async function coldMoments(leaders: Leaders, rounds: number): Promise<Moments> {
 interface Measured {
   readonly one: readonly Throughput[];
   readonly many: readonly Throughput[];
-  readonly warm: Moments;
+  readonly warm: readonly Moments[];
   readonly cold: Moments;
 }
 
@@ -264,6 +268,8 @@ function report({ one, many, warm, cold }: Measured): Section {
   ];
   const percentiles = (values: readonly number[]) =>
     [0.5, 0.99].map((part) => number(quantile(values, part)));
+  const warmSentUs = warm.flatMap(({ sentUs }) => sentUs);
+  const warmRounds = (part: number) => summarise(warm.map(({ sentUs }) => quantile(sentUs, part)));
   return {
     name: "tpu",
     title: "Transactions to leaders over QUIC",
@@ -283,20 +289,34 @@ function report({ one, many, warm, cold }: Measured): Section {
         title: "From the offer, µs",
         columns: ["to", "p50", "p99"],
         rows: [
-          ["the wire, warm connection", ...percentiles(warm.sentUs)],
-          ["the acknowledgement, warm", ...percentiles(warm.acknowledgedUs)],
+          ["the wire, warm connection", ...percentiles(warmSentUs)],
+          ["the acknowledgement, warm", ...percentiles(warm.flatMap((one) => one.acknowledgedUs))],
           ["the wire, cold leader", ...percentiles(cold.sentUs)],
           ["the acknowledgement, cold", ...percentiles(cold.acknowledgedUs)],
         ],
       },
     ],
-    findings: [],
+    findings: [
+      finding("from the offer to the wire of a connected leader, p50", warmRounds(0.5), {
+        target: 120,
+        unit: "µs",
+      }),
+      finding("from the offer to the wire of a connected leader, p99", warmRounds(0.99), {
+        target: 1000,
+        unit: "µs",
+      }),
+      finding(
+        "from the offer to the wire of a leader without a connection, p99",
+        summarise([quantile(cold.sentUs, 0.99)]),
+        { target: 10_000, unit: "µs" },
+      ),
+    ],
     values: {
       "transactions/s, 1 connection": of(one, "perSecond"),
       [`transactions/s, ${manyLeaders} connections`]: of(many, "perSecond"),
       "processor time each, 1 connection, µs": of(one, "cpuUs"),
       [`processor time each, ${manyLeaders} connections, µs`]: of(many, "cpuUs"),
-      "offer to wire, warm, µs": summarise(warm.sentUs),
+      "offer to wire, warm, µs": summarise(warmSentUs),
       "offer to wire, cold, µs": summarise(cold.sentUs),
     },
   };
@@ -325,7 +345,7 @@ export async function tpuSection({
       one.push(await throughput(leaders, 1, count));
       many.push(await throughput(leaders, manyLeaders, count));
     }
-    const warm = await warmMoments(leaders, small ? 200 : 2000);
+    const warm = await warmMoments(leaders, small ? 200 : 1000, rounds);
     const cold = await coldMoments(leaders, small ? 1 : 5);
     return report({ one, many, warm, cold });
   } finally {
