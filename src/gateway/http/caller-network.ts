@@ -18,6 +18,8 @@ export interface CallerSocket extends Duplex {
   readonly remoteAddress?: string | undefined;
   /** Bytes that were received. */
   readonly bytesRead: number;
+  /** Its number for the fast path; absent: the descriptor of a socket of node:net. */
+  readonly descriptor?: number;
   /** Emits "timeout" after a time without activity; 0: never. */
   setTimeout(timeoutMs: number): this;
 }

@@ -80,7 +80,7 @@ export class Http1Connection {
     this.#deadlineMs = host.nowMs() + stalledMs;
     this.#fastPath = this.isTls
       ? null
-      : (host.fastPath?.connection(() => descriptorOf(socket)) ?? null);
+      : (host.fastPath?.connection(() => socket.descriptor ?? descriptorOf(socket)) ?? null);
     this.#reader = new RequestReader({
       head: (head, bytes) => this.#head(head, bytes),
       body: (piece, isLast) => this.#body(piece, isLast),

@@ -145,7 +145,8 @@ export class PartnerConnection {
   /** Lends the idle connection while it is fresh. `nowNs`: monotonic. */
   lend(loans: RouteLoans, nowNs: bigint): void {
     const freshMs = this.#idleMs - (this.#nowMs - this.#idleSinceMs);
-    const descriptor = this.#socket && descriptorOf(this.#socket);
+    const socket = this.#socket;
+    const descriptor = socket && (socket.descriptor ?? descriptorOf(socket));
     if (!this.#isConnected || freshMs <= 0 || descriptor === undefined) return;
     const untilNs = nowNs + BigInt(Math.floor(freshMs * 1e6));
     if (this.#loan) {

@@ -15,6 +15,8 @@ interface ConnectAttempt {
 
 /** The part of a socket of node:net that connections to partners use. */
 export interface PartnerSocket extends Duplex {
+  /** Its number for the fast path; absent: the descriptor of a socket of node:net. */
+  readonly descriptor?: number;
   setNoDelay(noDelay?: boolean): this;
   setKeepAlive(enable?: boolean): this;
 }

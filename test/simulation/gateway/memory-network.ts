@@ -35,8 +35,8 @@ function errorOf(code: string): Error {
 }
 
 class MemorySocket extends Duplex implements PartnerSocket, PeerConnection {
-  /** As sockets of node:net have it (src/core/socket-descriptor.ts). The fast path writes to it, too. */
-  readonly #descriptor: number;
+  /** The fast path writes to it, too. */
+  readonly descriptor: number;
   readonly #thread: FastPathThread;
   #peer: PartnerPeer | null = null;
   #waiting: (() => void)[] = [];
@@ -45,12 +45,7 @@ class MemorySocket extends Duplex implements PartnerSocket, PeerConnection {
   constructor(thread: FastPathThread) {
     super();
     this.#thread = thread;
-    this.#descriptor = thread.open((bytes) => this.#peer?.received(bytes));
-  }
-
-  /** Where the fast path finds the descriptor, as in Node.js. */
-  get _handle(): { readonly fd: number } {
-    return { fd: this.#descriptor };
+    this.descriptor = thread.open((bytes) => this.#peer?.received(bytes));
   }
 
   get isOpen(): boolean {
@@ -100,7 +95,7 @@ class MemorySocket extends Duplex implements PartnerSocket, PeerConnection {
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.#thread.end(this.#descriptor);
+    this.#thread.end(this.descriptor);
     this.#peer?.closed();
     this.#peer = null;
     done(error);

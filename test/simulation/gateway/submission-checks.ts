@@ -397,11 +397,12 @@ export class SubmissionChecks {
     const { chain } = this.#options;
     const paying = [...this.#owners.values()].flatMap((owners) => {
       const [first] = owners;
-      const pays = first && first.transaction.tip > 0;
-      return pays ? [{ owners, signature: first.transaction.signature }] : [];
+      return first && first.transaction.tip > 0 ? [owners] : [];
     });
-    const most = paying.filter(({ signature }) => chain.wasEverShown(signature)).length;
-    const least = paying.filter(({ owners }) =>
+    const wasShown = ({ transaction }: AccountRecord): boolean =>
+      chain.wasEverShown(transaction.signature);
+    const most = paying.filter((owners) => owners.some(wasShown)).length;
+    const least = paying.filter((owners) =>
       owners.some(({ reported }) => reported === "landed"),
     ).length;
     if (counted < least || counted > most)

@@ -56,8 +56,7 @@ interface SocketOptions extends LineOptions {
 
 class MemoryCallerSocket extends Duplex implements CallerSocket {
   readonly remoteAddress: string;
-  /** As sockets of node:net have it (src/core/socket-descriptor.ts). */
-  readonly #descriptor: number;
+  readonly descriptor: number;
   bytesRead = 0;
   readonly #options: SocketOptions;
   /** Arrived, and not read by the event loop. */
@@ -76,12 +75,7 @@ class MemoryCallerSocket extends Duplex implements CallerSocket {
     super();
     this.#options = options;
     this.remoteAddress = options.address;
-    this.#descriptor = options.thread.open(() => {});
-  }
-
-  /** Where the fast path finds the descriptor, as in Node.js. */
-  get _handle(): { readonly fd: number } {
-    return { fd: this.#descriptor };
+    this.descriptor = options.thread.open(() => {});
   }
 
   // ---- the caller's side --------------------------------------------------------------------
@@ -89,7 +83,7 @@ class MemoryCallerSocket extends Duplex implements CallerSocket {
   arrive(bytes: Buffer): void {
     if (this.destroyed) return;
     this.#waiting.push(bytes);
-    this.#options.thread.arrive(this.#descriptor, bytes);
+    this.#options.thread.arrive(this.descriptor, bytes);
     this.#readSoon();
   }
 
@@ -146,7 +140,7 @@ class MemoryCallerSocket extends Duplex implements CallerSocket {
     const { peer, thread, onDestroy } = this.#options;
     this.#timer?.cancel();
     this.#blocked = null;
-    thread.end(this.#descriptor);
+    thread.end(this.descriptor);
     onDestroy(this);
     if (!this.#isKilled) this.#later(() => peer.closed());
     done(error);
@@ -177,7 +171,7 @@ class MemoryCallerSocket extends Duplex implements CallerSocket {
     this.#waiting = [];
     this.#active();
     if (bytes.length > 0) {
-      this.#options.thread.read(this.#descriptor, bytes.length);
+      this.#options.thread.read(this.descriptor, bytes.length);
       this.bytesRead += bytes.length;
       this.push(bytes);
     }

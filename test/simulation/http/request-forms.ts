@@ -156,12 +156,12 @@ function arrayBody(random: SeededRandom, request: CallerRequest): Body {
     if (isOfKey) return checkedAnswer(json, null);
     const answers: unknown[] = Array.isArray(json) ? json : fail(response.body);
     if (answers.length !== calls.length) fail(response.body);
-    const results = calls.map(({ id }, i) => checkedAnswer(answers[i], id));
+    const checked = calls.map(({ id }, i) => checkedAnswer(answers[i], id));
     for (const [i, { method: called }] of calls.entries()) {
-      const isHealthy = isSame(results[i]?.["result"], "ok");
+      const isHealthy = isSame(checked[i]?.["result"], "ok");
       if (called === "getHealth" && !isHealthy && (isKeyValid || key === null)) fail(response.body);
     }
-    return results[calls.indexOf(call)];
+    return checked[calls.indexOf(call)];
   };
   const bytes = Buffer.from(JSON.stringify(calls));
   return { path: "/relay", query: [], bytes, read, name: `array of ${calls.length}` };
