@@ -8,7 +8,7 @@ import type { PartnerName, SimulatedPartner } from "./partners.ts";
 import type { AccountRecord } from "./submission-checks.ts";
 
 /** An open submission is sent again within this time. */
-const resendMs = 6_000;
+const resendMs = 4_000;
 /** These get every submission. */
 const partnersOfAll = ["staked", "builder"] as const;
 
@@ -48,7 +48,10 @@ export class ResendChecks {
     const sinceMs = nowMs - (this.#excusedMs.get(signature) ?? nowMs);
     if (!this.#excusedMs.has(signature)) this.#excusedMs.set(signature, nowMs);
     if (sinceMs > resendMs)
-      throw new Violation("an open submission is sent again", `${signature} after ${sinceMs} ms`);
+      throw new Violation(
+        "an open submission is sent again",
+        `${signature} after ${Math.round(sinceMs)} ms`,
+      );
   }
 
   #mustBeSent(owners: readonly AccountRecord[], routes: readonly RouteSnapshot[]): boolean {
