@@ -290,7 +290,10 @@ function report({ one, many, warm, cold }: Measured): Section {
         columns: ["to", "p50", "p99"],
         rows: [
           ["the wire, warm connection", ...percentiles(warmSentUs)],
-          ["the acknowledgement, warm", ...percentiles(warm.flatMap((one) => one.acknowledgedUs))],
+          [
+            "the acknowledgement, warm",
+            ...percentiles(warm.flatMap(({ acknowledgedUs }) => acknowledgedUs)),
+          ],
           ["the wire, cold leader", ...percentiles(cold.sentUs)],
           ["the acknowledgement, cold", ...percentiles(cold.acknowledgedUs)],
         ],
