@@ -213,7 +213,6 @@ Load::Load(const Files& files, std::istringstream& words) : files_(files) {
 
 void Load::answered(const Submission& submission, int status) {
   latencies_ns_.push_back(monotonic_ns() - submission.begun_ns);
-  if (getenv("ZZ") && latencies_ns_.back() > 3000000) fprintf(stderr, "slow %zu from %.1f lat %.2f ms until %.1f\n", submission.index, submission.begun_ns / 1e6, latencies_ns_.back() / 1e6, monotonic_ns() / 1e6);
   statuses_[submission.index] = status;
   if (status == 200) accepted_++;
   else if (status == 429) limited_++;
