@@ -69,6 +69,7 @@ ReceiveBatch::ReceiveBatch(const SocketCalls& calls)
     header.msg_iovlen = 1;
     header.msg_control = &buffers_->controls[i];
     buffers_->reset_lengths(i);
+    buffers_->packets[i] = {buffers_->bytes[i].data(), 0, 0, &buffers_->senders[i], &header};
   }
 }
 
@@ -86,12 +87,13 @@ size_t ReceiveBatch::receive(int fd) {
   count_ = received < 0 ? 0 : static_cast<size_t>(received);
   for (size_t i = 0; i < count_; i++) {
     const mmsghdr& header = buffers_->headers[i];
-    buffers_->packets[i] = {buffers_->bytes[i].data(), header.msg_len,
-                            receive_time_ns(header.msg_hdr), &buffers_->senders[i],
-                            &header.msg_hdr};
+    buffers_->packets[i].length = header.msg_len;
+    buffers_->packets[i].received_ns = receive_time_ns(header.msg_hdr);
   }
   return count_;
 }
+
+const ReceivedPacket& ReceiveBatch::packet(size_t i) const { return buffers_->packets[i]; }
 
 std::span<const ReceivedPacket> ReceiveBatch::packets() const {
   return std::span(buffers_->packets).first(count_);

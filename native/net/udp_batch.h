@@ -56,7 +56,7 @@ class ReceiveBatch {
   size_t receive(int fd);
   size_t size() const { return count_; }
   // Precondition: i < size(). Valid until the next receive().
-  const ReceivedPacket& packet(size_t i) const { return packets()[i]; }
+  const ReceivedPacket& packet(size_t i) const;
   std::span<const ReceivedPacket> packets() const;
   int last_errno() const { return last_errno_; }
   void lock_memory(MemoryLock& lock) const;
