@@ -191,8 +191,9 @@ bool is_retry_token(ByteView token, const Endpoint& from, ByteView own_id, uint6
   if (!has_length) return false;
   const ByteView body = token.first(token.size() - kMacBytes);
   const Sha256Digest mac = mac_of(body, from, own_id, key);
-  uint8_t difference = 0;  // in constant time
-  for (size_t i = 0; i < kMacBytes; i++) difference |= mac[i] ^ token[body.size() + i];
+  unsigned difference = 0;  // in constant time
+  for (size_t i = 0; i < kMacBytes; i++)
+    difference |= static_cast<unsigned>(mac[i] ^ token[body.size() + i]);
   return difference == 0 && read_big_endian(token.data()) >= now_ns;
 }
 
