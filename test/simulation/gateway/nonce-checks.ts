@@ -122,6 +122,13 @@ export class NonceChecks {
     );
   }
 
+  /** Whether another pair with this value may be open. */
+  mayBeInUse(pair: KnownPair): boolean {
+    return this.#othersOf(pair).some(({ call }) =>
+      call.transactions.some((each) => this.#options.submissions.mayBeOpen(each)),
+    );
+  }
+
   /** The service accepted the pair. `before`: the pairs that were in use when the call began. */
   accepted(pair: KnownPair, before: readonly KnownPair[], beganMs: number): void {
     const { account, value } = pair.nonce;
@@ -141,10 +148,7 @@ export class NonceChecks {
     if (reason === "rpc_failed") return node.wasDown(beganMs - questionMs);
     if (reason === "nonce_stale")
       return chain.wasOtherNonceVisible(account, value, beganMs - knownMs);
-    if (reason === "nonce_in_use")
-      return this.#othersOf(pair).some(({ call }) =>
-        call.transactions.some((each) => this.#options.submissions.mayBeOpen(each)),
-      );
+    if (reason === "nonce_in_use") return this.mayBeInUse(pair);
     return reason === "no_route" && this.#isSpent(account, value);
   }
 

@@ -227,6 +227,7 @@ export class Senders implements SenderCalls {
     const records = mayBeAccepted ? checks.submitted(customer, transactions, form) : [];
     const pair = call.pair ? nonceChecks.submitted(call, call.pair) : null;
     const inUse = pair ? nonceChecks.inUse(pair) : [];
+    const wasInUse = pair ? nonceChecks.mayBeInUse(pair) : false;
     const beganMs = nowMs();
     const before = this.#worldOf(call);
     const answer = await this.#answerOf(prepared);
@@ -243,6 +244,7 @@ export class Senders implements SenderCalls {
       const refusals = minimums.map((minimum) => refusalOf(call, minimum));
       if (!("result" in answer)) {
         const { reason } = answer;
+        if (pair && reason === "nonce_in_use" && wasInUse) return;
         if (pair && nonceChecks.mayBeRefused(pair, reason, beganMs)) return;
         if (isAlt && reason === "non_partner_slot" && world.isStrangeSlot) return;
         this.#refused(call, answer, refusals, world.mayBeRefused);
@@ -277,7 +279,7 @@ export class Senders implements SenderCalls {
   }
 
   #refused(
-    { method, customer }: Call,
+    { method, customer, transactions }: Call,
     { reason, data }: Extract<Answer, { reason: string }>,
     refusals: readonly (string | null)[],
     mayBeRefused: boolean,
@@ -292,6 +294,7 @@ export class Senders implements SenderCalls {
         "a refusal is true",
         `${method}: ${reason}, expected ${refusals.join(" or ")}`,
       );
+    if (!refusals.includes(null)) checks.refusedByRules(customer, transactions);
     // A part of a batch was accepted.
     const sent: unknown[] = Array.isArray(data["sent"]) ? data["sent"] : [];
     const records = sent.flatMap((signature) => checks.find(customer, String(signature)) ?? []);

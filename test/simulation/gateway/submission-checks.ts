@@ -9,6 +9,7 @@ import type { RouteSnapshot } from "../../../src/gateway/submission/types.ts";
 import { Violation } from "../relay-checks.ts";
 import type { SimulatedDisk } from "../simulated-disk.ts";
 import type { Chain } from "./chain.ts";
+import { checkLandedTips } from "./landed-tip-check.ts";
 import type { NodeMood } from "./node.ts";
 import {
   auctionUnitPrice,
@@ -207,6 +208,22 @@ export class SubmissionChecks {
     return this.#owners.get(signature) ?? [];
   }
 
+  /** The rules refused the only call with these: no partner may have them. */
+  refusedByRules(customer: number, transactions: readonly SentTransaction[]): void {
+    for (const { signature } of transactions) {
+      const [owner, ...others] = this.#ownersOf(signature);
+      if (owner?.customer !== customer || owner.calls > 1 || others.length > 0) continue;
+      if (owner.isAcknowledged) continue;
+      const { partners } = this.#options;
+      const got = partnerNames.filter((name) => partners[name].receptionOf(signature).received > 0);
+      if (got.length > 0)
+        throw new Violation(
+          "a partner receives nothing that was not accepted",
+          `${got.join(", ")}: ${signature} was refused`,
+        );
+    }
+  }
+
   refusedForGood(name: PartnerName, signature: string): void {
     const key = `${name} ${signature}`;
     if (!this.#refusedMs.has(key)) this.#refusedMs.set(key, this.#options.nowMs());
@@ -392,24 +409,9 @@ export class SubmissionChecks {
     for (const route of routes) this.#checkRoute(route, extra);
   }
 
-  /** A landed tip counts once. `counted`: landed tips in the statistics. */
+  /** `counted`: landed tips in the statistics. */
   checkTips(counted: number): void {
-    const { chain } = this.#options;
-    const paying = [...this.#owners.values()].flatMap((owners) => {
-      const [first] = owners;
-      return first && first.transaction.tip > 0 ? [owners] : [];
-    });
-    const wasShown = ({ transaction }: AccountRecord): boolean =>
-      chain.wasEverShown(transaction.signature);
-    const most = paying.filter((owners) => owners.some(wasShown)).length;
-    const least = paying.filter((owners) =>
-      owners.some(({ reported }) => reported === "landed"),
-    ).length;
-    if (counted < least || counted > most)
-      throw new Violation(
-        "a landed tip counts once",
-        `${least} to ${most} tips landed, ${counted} were counted`,
-      );
+    checkLandedTips(this.#owners.values(), this.#options.chain, counted);
   }
 
   #checkDue(record: AccountRecord, nowMs: number): void {
