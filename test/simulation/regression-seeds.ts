@@ -23,7 +23,8 @@ export const regressionSeeds: readonly RegressionSeed[] = [
   },
   { seed: 250, slots: 146, found: "checks: a start that cannot take over while the disk fails" },
   { seed: 1023, slots: 140, found: "a refusal was read as the answer to the next request" },
-  { seed: 81, slots: 40, found: "checks: the cluster stops before it has confirmed a block" },
+  { seed: 81, slots: 150, found: "checks: the cluster stops before it has confirmed a block" },
+  { seed: 194, slots: 150, found: "checks: a refusal of a nonce in use that is read late" },
   { seed: 5004, slots: 150, found: "checks: a removal that failed with the disk, after a crash" },
   {
     seed: 6,
