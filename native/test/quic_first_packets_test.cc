@@ -22,7 +22,7 @@ struct Fields {
   uint32_t version = 1;
   Bytes original = {1, 2, 3, 4, 5, 6, 7, 8};
   Bytes client = {9, 9};
-  Bytes token;
+  Bytes token = {};
   size_t length = 1200;
 };
 
