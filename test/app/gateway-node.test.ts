@@ -1,6 +1,9 @@
 // A gateway on PostgreSQL is a node with a name: it resumes its own submissions.
 
 import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openGateway } from "../../src/app/compose-gateway.ts";
 import type { GatewayService } from "../../src/app/gateway-service.ts";
@@ -17,6 +20,10 @@ import { recordOf, signatureCodec, silent, until } from "../platform/store/files
 import { closing } from "../support/closing.ts";
 import { PostgresServer, postgresPrograms } from "../support/postgres/postgres.ts";
 
+/** The default is a folder of the present directory, which may have the sandbox's data. */
+const directory = mkdtempSync(join(tmpdir(), "shredway-test-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
 /** A gateway that sells shreds; `changes` to the configuration by section. */
 function configOf(postgres: string, node: string, region: string, addresses: readonly number[]) {
   return completeConfig({
@@ -31,7 +38,7 @@ function configOf(postgres: string, node: string, region: string, addresses: rea
       shredAddresses: addresses.map((byte) => pubkeyOf(new Uint8Array(32).fill(byte))),
     },
     delivery: { region },
-    data: { postgres, node },
+    data: { postgres, node, directory },
   });
 }
 

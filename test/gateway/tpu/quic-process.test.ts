@@ -304,7 +304,7 @@ describeQuic("the product's process", () => {
     expect(status).toMatch(/^CapEff:\s0+$/m);
     expect(status).toMatch(/^Seccomp:\s2$/m);
     expect(readFileSync(`/proc/${pid}/oom_score_adj`, "latin1").trim()).toBe("1000");
-    expect(one.state.memoryBytes).toBeGreaterThan(1e6);
+    await until(() => expect(one.state.memoryBytes ?? 0).toBeGreaterThan(1e6));
   });
 });
 

@@ -172,7 +172,11 @@ describe("refusals", () => {
     expect(await refusal("--api-key", "mallory")).toMatch(
       /^shredway stream: the server ended the stream: UNAUTHENTICATED: invalid API key; expected/m,
     );
-    expect(await refusal()).toMatch(
+    // Not in the present directory, which may have the sandbox's key.
+    const elsewhere = ["env", "-C", temporaryFolder()];
+    const { code, stderr } = await Shredway.in(elsewhere, "stream", "--url", url).end();
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
       /UNAUTHENTICATED: missing API key; .*--api-key-file FILE, --api-key KEY or SHREDWAY_API_KEY/,
     );
     expect(await refusal("--api-key", "bob")).toContain(
