@@ -80,8 +80,6 @@ const streamIdStep = 4;
  * the scan stops.
  */
 const streamsAheadMax = 8;
-/** Above this number of open streams, quiche's list of writable ones is cheaper than asking for each. */
-const askedStreamsMax = 16;
 /**
  * A transaction of legacy or v0 format is sent completely or not at all, in one frame of one
  * packet.
@@ -225,16 +223,9 @@ export class TpuConnection {
   /** Must run before quiche sends: it then forgets the streams that the remote side stopped. */
   #readStopped(): void {
     if (this.#streams.size === 0) return;
-    if (this.#streams.size <= askedStreamsMax) {
-      for (const stream of this.#streams.values()) {
-        const { streamId } = stream;
-        if (!this.#quiche.streamFinished(streamId) && this.#isStopped(streamId)) this.#stop(stream);
-      }
-    } else {
-      for (const streamId of this.#quiche.writable()) {
-        const stream = this.#streams.get(streamId);
-        if (stream && this.#isStopped(streamId)) this.#stop(stream);
-      }
+    for (const streamId of this.#quiche.writable()) {
+      const stream = this.#streams.get(streamId);
+      if (stream && this.#isStopped(streamId)) this.#stop(stream);
     }
     const [only] = this.#streams.values();
     if (only && this.#streams.size === 1 && this.#isFinishedTooSoon(only)) this.#stop(only);
