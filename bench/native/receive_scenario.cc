@@ -3,9 +3,10 @@
 //
 // One thread on one CPU sends a burst of frames at the other end, waits in poll() and receives, in
 // slots that are interleaved round by round. The kernel's work for the receiver runs inside the
-// send call on a veth, so the two are measured together. Frames that the receiver's IP layer drops
-// by their MAC address give the part of the sender. A frame whose checksum is left to a network
-// card stands for one that a card has verified: the network stack then verifies nothing.
+// send call on a veth, so the two are measured together. Frames with
+// another MAC address, which the receiver's IP layer drops, show the sender's share. A frame whose
+// checksum is left to a network card stands for one that a card has verified: the network stack
+// then verifies nothing.
 #include <poll.h>
 #include <sys/socket.h>
 

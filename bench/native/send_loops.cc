@@ -43,9 +43,7 @@ void BareLoop::flush() {
 
 void BareLoop::send(const PacketList& packets, size_t begin, size_t end) {
   const size_t burst = end - begin;
-  for (size_t i = 0; i < burst; i++)
-    payloads_[i] = {const_cast<uint8_t*>(packets.packet(begin + i)),
-                    packets.packet_bytes(begin + i)};
+  fill_payloads(packets, begin, end, payloads_.data());
   const bool together = gso_ && burst > 1;
   const auto segment_bytes = static_cast<uint16_t>(packets.packet_bytes(begin));
   for (size_t i = 0; i < (together ? 1 : burst); i++) {
@@ -71,9 +69,7 @@ BatchLoop::BatchLoop(const std::vector<Endpoint>& destinations, bool gso)
 
 void BatchLoop::send(const PacketList& packets, size_t begin, size_t end) {
   const auto count = static_cast<uint32_t>(end - begin);
-  for (size_t i = 0; i < count; i++)
-    payloads_[i] = {const_cast<uint8_t*>(packets.packet(begin + i)),
-                    packets.packet_bytes(begin + i)};
+  fill_payloads(packets, begin, end, payloads_.data());
   const PayloadGroup group{payloads_.data(), count,
                            static_cast<uint16_t>(packets.packet_bytes(begin))};
   for (uint32_t i = 0; i < destinations_.size(); i++)

@@ -29,6 +29,12 @@ class SendLoop {
   virtual uint64_t sent_count() = 0;
 };
 
+// The packets [begin, end) as payloads of a system call, which does not change them.
+inline void fill_payloads(const PacketList& packets, size_t begin, size_t end, iovec* out) {
+  for (size_t i = begin; i < end; i++)
+    *out++ = {const_cast<uint8_t*>(packets.packet(i)), packets.packet_bytes(i)};
+}
+
 std::vector<sockaddr_in> socket_addresses(const std::vector<Endpoint>& destinations);
 
 class BareLoop final : public SendLoop {

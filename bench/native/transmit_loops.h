@@ -20,9 +20,7 @@ class ListLoop : public SendLoop, protected ListObserver {
  public:
   void send(const PacketList& packets, size_t begin, size_t end) override {
     const auto count = static_cast<uint32_t>(end - begin);
-    for (size_t i = 0; i < count; i++)
-      payloads_[i] = {const_cast<uint8_t*>(packets.packet(begin + i)),
-                      packets.packet_bytes(begin + i)};
+    fill_payloads(packets, begin, end, payloads_.data());
     const PayloadGroup group{payloads_.data(), count,
                              static_cast<uint16_t>(packets.packet_bytes(begin))};
     batch().add(0, group, rotation_++, false);

@@ -159,4 +159,11 @@ Napi::Value endpoint_value(Napi::Env env, const Endpoint& endpoint) {
   return Napi::String::New(env, to_string(endpoint));
 }
 
+Napi::Value counts_value(Napi::Env env, std::initializer_list<NamedCount> counts) {
+  const auto object = Napi::Object::New(env);
+  for (const auto& [name, value] : counts)
+    object.Set(name, Napi::Number::New(env, static_cast<double>(value)));
+  return object;
+}
+
 }  // namespace shredway::addon

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -74,5 +75,11 @@ bool read_strings(const Napi::Value& value, const char* name, std::vector<std::s
 // 18 bytes: 16 of address, u16 port little-endian.
 bool read_endpoint(const Napi::Value& value, const char* name, Endpoint& out);
 Napi::Value endpoint_value(Napi::Env env, const Endpoint& endpoint);
+struct NamedCount {
+  const char* name;
+  uint64_t value;
+};
+// An object of numbers; counts above 2^53 lose precision.
+Napi::Value counts_value(Napi::Env env, std::initializer_list<NamedCount> counts);
 
 }  // namespace shredway::addon

@@ -275,19 +275,14 @@ Napi::Value FastPathHandle::counts(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!path_) return env.Undefined();
   const FastPathCounts counts = path_->counts();
-  const auto object = Napi::Object::New(env);
-  const auto set = [&](const char* name, uint64_t value) {
-    object.Set(name, Napi::Number::New(env, static_cast<double>(value)));
-  };
-  set("taken", counts.taken);
-  set("direct", counts.direct);
-  set("different", counts.different);
-  set("rejected", counts.rejected);
-  set("late", counts.late);
-  set("connections", counts.connections);
-  set("loans", counts.loans);
-  set("unclaimed", counts.unclaimed);
-  return object;
+  return counts_value(env, {{"taken", counts.taken},
+                            {"direct", counts.direct},
+                            {"different", counts.different},
+                            {"rejected", counts.rejected},
+                            {"late", counts.late},
+                            {"connections", counts.connections},
+                            {"loans", counts.loans},
+                            {"unclaimed", counts.unclaimed}});
 }
 
 void FastPathHandle::close(const Napi::CallbackInfo&) { end(); }

@@ -174,17 +174,12 @@ Napi::Value FirstPacketHandle::counts(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const FirstPacketCounts counts =
       reader_ ? reader_->first_packets.packets().counts() : FirstPacketCounts{};
-  const auto object = Napi::Object::New(env);
-  const auto set = [&](const char* name, uint64_t value) {
-    object.Set(name, Napi::Number::New(env, static_cast<double>(value)));
-  };
-  set("received", counts.received);
-  set("retries", counts.retries);
-  set("invalidTokens", counts.invalid_tokens);
-  set("unknown", counts.unknown);
-  set("limited", counts.limited);
-  set("linkLocal", counts.link_local);
-  return object;
+  return counts_value(env, {{"received", counts.received},
+                            {"retries", counts.retries},
+                            {"invalidTokens", counts.invalid_tokens},
+                            {"unknown", counts.unknown},
+                            {"limited", counts.limited},
+                            {"linkLocal", counts.link_local}});
 }
 
 void FirstPacketHandle::close(const Napi::CallbackInfo&) { end(); }

@@ -1,8 +1,8 @@
 // Fuzz target of the QUIC process's first packets.
 //
 // The input is a packet. It is judged among a few others, as from the network. Invariants: no read
-// beyond the packet; an answer fits its buffer and is smaller than a third of the packet; a sender
-// that returns its answer is passed on.
+// beyond the packet; an answer fits its buffer and is smaller than a third of the packet; the next
+// packet of an answered sender, with its token, is passed on.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>

@@ -12,8 +12,8 @@ namespace shredway {
 
 class Waiter {
  public:
-  // Fills `error` if the wake-up descriptor is not available; the waiter is then unusable. Sockets
-  // of `removable` may fail for good, because their interface disappears; one that did is left out.
+  // Fills `error` if the wake-up descriptor is not available; the waiter is then unusable. A
+  // socket of `removable` may fail for good, because its interface disappears. It is then left out.
   Waiter(const std::vector<int>& fds, const std::vector<int>& removable, std::string& error);
   ~Waiter();
   Waiter(const Waiter&) = delete;

@@ -32,9 +32,11 @@ struct FirstPacketSocket::Memory {
 };
 
 FirstPacketSocket::FirstPacketSocket(UdpSocket socket, const RetryKey& key)
-    : socket_(std::move(socket)), packets_(key), memory_(std::make_shared<Memory>()) {
+    : socket_(std::move(socket)), packets_(key), memory_(std::make_unique<Memory>()) {
   passed_.reserve(kFirstPacketBatchMax);
 }
+
+FirstPacketSocket::~FirstPacketSocket() = default;
 
 const std::vector<PassedPacket>& FirstPacketSocket::handle_batch() {
   Memory& memory = *memory_;

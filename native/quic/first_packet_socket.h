@@ -29,6 +29,7 @@ struct PassedPacket {
 class FirstPacketSocket {
  public:
   FirstPacketSocket(UdpSocket socket, const RetryKey& key);
+  ~FirstPacketSocket();
   int fd() const { return socket_.fd(); }
   FirstPackets& packets() { return packets_; }
   // Reads at most one batch and sends its retries. Returns what is to be passed on.
@@ -41,7 +42,7 @@ class FirstPacketSocket {
 
   UdpSocket socket_;
   FirstPackets packets_;
-  std::shared_ptr<Memory> memory_;
+  std::unique_ptr<Memory> memory_;
   std::vector<PassedPacket> passed_;
   bool was_full_ = false;
 };

@@ -138,8 +138,8 @@ TEST(xdp_receive_passes_on_what_is_not_a_plain_shred_for_a_listener) {
     expected.push_back(whole.payload);
     CHECK(own.by_socket(true, expected.size()) == expected);
 
-    // Nobody receives these: a VLAN, another MAC address, another machine's address, and lengths
-    // that exceed the frame.
+    // Frames without a receiver: a VLAN, another MAC address, another machine's address, and
+    // lengths above that of the frame.
     frame = udp_frame(request(true));
     frame.insert(frame.begin() + 12, {0x81, 0, 0, 5});
     own.frames.send(frame);

@@ -1,5 +1,5 @@
-// XDP program of an interface: it passes every packet to the network stack, or selects the shreds
-// that AF_XDP receives (xdp_receive_code.h).
+// XDP program of an interface: it passes every packet to the network stack, or selects shreds for
+// AF_XDP (xdp_receive_code.h).
 //
 // Drivers send by AF_XDP without a copy only while an interface has a program, and an interface has
 // one program at most; this one serves both directions. The kernel removes it with its descriptor,

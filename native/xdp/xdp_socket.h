@@ -80,8 +80,8 @@ class XdpSocket {
   // lies at least kXdpHeadroomBytes behind the beginning of its memory.
   static constexpr uint32_t kXdpHeadroomBytes = 8;
   bool next_received(uint8_t*& frame, uint32_t& bytes);
-  // Returns the frames to the kernel, any byte of each. False without any effect if another socket
-  // of the queue is doing so: try again later. At most kXdpReceiveFrames exist, so there is space.
+  // Returns the frames to the kernel, any byte of each. False: another socket of the queue does so
+  // now, and nothing was returned; try again later. There is space for all kXdpReceiveFrames.
   bool refill(std::span<uint8_t* const> frames);
   // The driver waits for a call since it found no free frame (zero-copy).
   bool needs_receive_wakeup() const;
