@@ -54,15 +54,7 @@ function measured(folder: string, options: AgainstOptions): Map<string, number> 
   if (options.loopback) words.push("--loopback");
   const program = join(folder, "build/Release/shredway_bench");
   const fixed = ["--rounds", "1", "--json", "--program", program];
-  const text = output(
-    folder,
-    process.execPath,
-    "--import",
-    "tsx",
-    "bench/run.ts",
-    ...fixed,
-    ...words,
-  );
+  const text = output(folder, "npm", "run", "--silent", "bench", "--", ...fixed, ...words);
   const report: Pick<Report, "sections"> = JSON.parse(text);
   const values = new Map<string, number>();
   for (const section of report.sections) {

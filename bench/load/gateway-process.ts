@@ -1,10 +1,12 @@
 // One server under test in its own process: the target of the gateway bench.
 //
-// tsx bench/load/gateway-process.ts fixed                 the HTTP server with a fixed answer
-// tsx bench/load/gateway-process.ts gateway PORT FOLDER   the gateway, its one route to that port
-// … unchecked PORT FOLDER                            the same without signature verification
-// … quic PORT FOLDER, … quic-unchecked PORT FOLDER   the same two, also with the QUIC ingress
-// … tpu PORT FOLDER                                  the gateway, its one route over QUIC to a leader there
+// Runs with the arguments of service-arguments.ts, and one of these lists of words:
+//
+// fixed                        the HTTP server with a fixed answer
+// gateway PORT FOLDER          the gateway, its one route to that port
+// unchecked PORT FOLDER        the same without signature verification
+// quic PORT FOLDER, quic-unchecked PORT FOLDER    the same two, also with the QUIC ingress
+// tpu PORT FOLDER              the gateway, its one route over QUIC to a leader there
 //
 // Prints its address, its process id and the API key, and for QUIC its port and the id of its second
 // process; ends with its standard input.

@@ -1,6 +1,6 @@
 // The whole service in its own process, for the bench of tips and tiers.
 //
-// tsx bench/load/shreds-process.ts FOLDER ACCOUNTS TIPADDRESS
+// Arguments, after those of service-arguments.ts: FOLDER ACCOUNTS TIPADDRESS
 //
 // No node is configured, so a registered tip counts immediately. One source at 127.0.0.2. It prints its
 // address and the keys of ACCOUNTS accounts, and its memory after each line on standard input. It ends

@@ -1,6 +1,6 @@
 // A relay with decoded streams in its own process, for the bench of streams.
 //
-// tsx bench/load/streams-process.ts LEADER SINK
+// Arguments, after those of service-arguments.ts: LEADER SINK
 //
 // LEADER: public key of the leader of all slots, in hex. SINK: address of its destination. Prints its
 // addresses; then, after every line on its standard input, its counts since the last one. Ends with its

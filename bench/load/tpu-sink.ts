@@ -1,7 +1,7 @@
 // Leaders for the bench of the TPU route in their own process: they accept every stream
 // immediately.
 //
-// tsx bench/load/tpu-sink.ts LEADERS
+// Arguments, after those of service-arguments.ts: LEADERS
 //
 // Prints the port of each; then, after every line on its standard input, the number of complete
 // transactions since the last one. The line "arrivals FILE" also writes when each of them arrived: a line

@@ -5,10 +5,9 @@
 
 import { randomBytes } from "node:crypto";
 import { closeSync, mkdtempSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
@@ -17,6 +16,7 @@ import { createKey } from "../../src/gateway/accounts/create-key.ts";
 import { feedsPerKeyMax } from "../../src/gateway/endpoints/status-feed.ts";
 import { Store } from "../../src/platform/store/store.ts";
 import { openUdpDescriptor } from "../../src/relay/data-plane/udp-socket.ts";
+import { startOptions } from "../load/service-arguments.ts";
 import { type Summary, summarise } from "../report/statistics.ts";
 import { number } from "../report/table.ts";
 import { Cluster } from "../soak/cluster.ts";
@@ -25,8 +25,7 @@ import { readMetrics } from "../soak/samples.ts";
 import { Service } from "../soak/service.ts";
 import { finding, type Section } from "./section.ts";
 
-const program = fileURLToPath(new URL("../../src/tools/shredway.ts", import.meta.url));
-const loader = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
+const program = fileURLToPath(new URL("../../dist/tools/shredway.js", import.meta.url));
 const title = "Delay of the event loop";
 const destinationCount = 200;
 const listenerCount = 1000;
@@ -239,7 +238,7 @@ export async function loopSection({
     service = await Service.start({
       folder,
       program,
-      nodeOptions: ["--import", loader],
+      nodeOptions: startOptions,
       cluster: cluster.ready,
       destinations: destinations(),
       postgres: undefined,

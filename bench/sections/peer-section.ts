@@ -14,7 +14,7 @@ import { quicheProblem } from "../../src/core/quic/quiche.ts";
 import { HttpLoad, LineReader, type LoadPlan, type LoadResult } from "../load/http-load.ts";
 import { buildQuicProxy, peerProgram, startPeer } from "../load/peer-process.ts";
 import { processTreeUs } from "../load/process-cpu.ts";
-import { serviceArguments } from "../load/service-arguments.ts";
+import { programArguments, serviceArguments } from "../load/service-arguments.ts";
 import { numberOf, textOf } from "../report/lines.ts";
 import { quantile, type Summary, summarise } from "../report/statistics.ts";
 import { number } from "../report/table.ts";
@@ -52,7 +52,7 @@ class LeaderSink {
   readonly #lines: LineReader;
 
   static async open(): Promise<LeaderSink> {
-    const words = ["--import", "tsx", "bench/load/tpu-sink.ts", "1"];
+    const words = [...programArguments, "bench/load/tpu-sink.ts", "1"];
     const child = spawn(process.execPath, words, { cwd: root, stdio: ["pipe", "pipe", "inherit"] });
     const lines = new LineReader(child);
     return new LeaderSink(child, lines, Number(textOf(await lines.next(), "ports")));

@@ -14,6 +14,7 @@ import type { TransactionFacts } from "../../src/core/transactions/facts.ts";
 import { type TpuRoute, tpuOpener } from "../../src/gateway/routes/tpu-route.ts";
 import type { OutboundTransaction, RouteEvent } from "../../src/gateway/submission/types.ts";
 import { LineReader } from "../load/http-load.ts";
+import { programArguments } from "../load/service-arguments.ts";
 import { numberOf, textOf } from "../report/lines.ts";
 import { quantile, type Summary, summarise } from "../report/statistics.ts";
 import { number } from "../report/table.ts";
@@ -58,7 +59,7 @@ class Leaders {
   #now = 0;
 
   static async open(count: number): Promise<Leaders> {
-    const words = ["--import", "tsx", "bench/load/tpu-sink.ts", String(count)];
+    const words = [...programArguments, "bench/load/tpu-sink.ts", String(count)];
     const child = spawn(process.execPath, words, { cwd: root, stdio: ["pipe", "pipe", "inherit"] });
     const lines = new LineReader(child);
     const ports = textOf(await lines.next(), "ports")

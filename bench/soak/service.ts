@@ -16,7 +16,7 @@ export interface ServiceOptions {
   readonly folder: string;
   /** The command line. */
   readonly program: string;
-  /** Options of Node.js before it: a loader, if the program is not compiled. */
+  /** Options of Node.js. */
   readonly nodeOptions?: readonly string[];
   readonly cluster: ClusterReady;
   /** Fixed destinations, "ip:port" with a tier. */

@@ -1,18 +1,18 @@
 // `shredway bench`: runs the benchmark on this machine.
 //
 // The benchmark needs a checkout: it builds its native part and runs TypeScript sources. This
-// command starts it as a child process.
+// command starts `npm run bench` there.
 
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { ShredwayError } from "../../core/errors.ts";
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
 const root = new URL("../../../", import.meta.url);
-const program = fileURLToPath(new URL("bench/run.ts", root));
+/** A checkout has them after `npm ci`. */
+const needed = ["bench/run.ts", "node_modules/tsx"];
 
 /** Parts of the benchmark, in the order in which they run. */
 const parts = [
@@ -69,8 +69,7 @@ ratios against baselines of the same run. docs/benchmarks.md describes each meas
 };
 
 async function run(args: Arguments, terminal: Terminal): Promise<number> {
-  const tsx = tsxProgram();
-  if (tsx === undefined || !existsSync(program)) {
+  if (!needed.every((path) => existsSync(new URL(path, root)))) {
     throw new ShredwayError(
       "usage",
       "this installation does not contain the benchmark; run it in a checkout after `npm ci`",
@@ -79,24 +78,18 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   const chosen = args.text("only")?.split(",") ?? [];
   const rounds = args.integer("rounds", { min: 1, max: 1000 });
   const words = [
-    tsx,
-    program,
+    "run",
+    "--silent",
+    "bench",
+    "--",
     ...chosen.flatMap((part) => ["--only", part]),
     ...(rounds === undefined ? [] : ["--rounds", String(rounds)]),
     ...switches.filter((name) => args.flag(name)).map((name) => `--${name}`),
   ];
-  const child = spawn(process.execPath, words, { stdio: "inherit", cwd: fileURLToPath(root) });
+  const child = spawn("npm", words, { stdio: "inherit", cwd: fileURLToPath(root) });
   terminal.stopped.addEventListener("abort", () => child.kill("SIGTERM"), { once: true });
   return new Promise((resolve, reject) => {
     child.once("error", reject);
     child.once("exit", (code) => resolve(code === 0 ? exitCodes.ok : exitCodes.failed));
   });
-}
-
-function tsxProgram(): string | undefined {
-  try {
-    return createRequire(import.meta.url).resolve("tsx/cli");
-  } catch {
-    return undefined;
-  }
 }
