@@ -68,6 +68,8 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
   Napi::Value step(const Napi::CallbackInfo& info);
   Napi::Value take_sent(const Napi::CallbackInfo& info);
   void fail_sends(const Napi::CallbackInfo& info);
+  void refuse(const Napi::CallbackInfo& info);
+  void report_unreachable(const Napi::CallbackInfo& info);
 
   static std::vector<Napi::ClassPropertyDescriptor<RelayHandle>> methods();
   bool deliver(Napi::Env env, const uint8_t* bytes, size_t length);

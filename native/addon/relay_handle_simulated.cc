@@ -36,6 +36,8 @@ Napi::Function RelayHandle::define_simulated(Napi::Env env) {
   all.push_back(InstanceMethod<&RelayHandle::step>("step"));
   all.push_back(InstanceMethod<&RelayHandle::take_sent>("takeSent"));
   all.push_back(InstanceMethod<&RelayHandle::fail_sends>("failSends"));
+  all.push_back(InstanceMethod<&RelayHandle::refuse>("refuse"));
+  all.push_back(InstanceMethod<&RelayHandle::report_unreachable>("reportUnreachable"));
   return DefineClass(env, "NativeSimulatedRelay", all, &simulated);
 }
 
@@ -95,6 +97,20 @@ void RelayHandle::fail_sends(const Napi::CallbackInfo& info) {
   if (is_open(info.Env()) && read_endpoint(info[0], "destination", to) &&
       read_u32(info[1], "errno", 4095, error_number))
     network_->fail(to, static_cast<int>(error_number));
+}
+
+// (destination, refuses): whether ICMP errors answer datagrams to it from now on.
+void RelayHandle::refuse(const Napi::CallbackInfo& info) {
+  Endpoint to;
+  if (is_open(info.Env()) && read_endpoint(info[0], "destination", to))
+    network_->refuse(to, info[1].ToBoolean());
+}
+
+// (destination): an ICMP error about a datagram to it arrives.
+void RelayHandle::report_unreachable(const Napi::CallbackInfo& info) {
+  Endpoint to;
+  if (is_open(info.Env()) && read_endpoint(info[0], "destination", to))
+    network_->report_unreachable(to);
 }
 
 }  // namespace shredway::addon

@@ -284,20 +284,21 @@ std::string Relay::open_listeners(const RelayOptions& options, const Endpoint& a
   return attach_steering(first, static_cast<uint32_t>(sockets.size()));
 }
 
-// One worker, because a memory network steers nothing.
 std::string Relay::open_in_memory(const RelayOptions& options,
                                   std::vector<WorkerSockets>& sockets) {
   if (!options.multicast.empty()) return "expected no multicast groups in a simulation";
-  if (options.workers != 1) return "expected one worker in a simulation";
-  WorkerSockets& own = sockets.front();
   for (const Endpoint& address : options.listen) {
     if (address.port == 0) return "expected a listening port other than 0 in a simulation";
-    own.receive.push_back({options.network->open(address), address.port});
+    for (WorkerSockets& own : sockets)
+      own.receive.push_back({options.network->open(address), address.port});
     addresses_.push_back(address);
   }
-  own.send_ipv4 = options.network->open(any_endpoint(true));
-  own.send_ipv6 = options.network->open(any_endpoint(false));
-  return own.send_ipv6.valid() ? "" : "no descriptor is left for a simulated socket";
+  for (WorkerSockets& own : sockets) {
+    own.send_ipv4 = options.network->open(any_endpoint(true));
+    own.send_ipv6 = options.network->open(any_endpoint(false));
+    if (!own.send_ipv6.valid()) return "no descriptor is left for a simulated socket";
+  }
+  return "";
 }
 
 // The kernel delivers a multicast datagram to every worker's socket; each has a program that drops

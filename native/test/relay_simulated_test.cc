@@ -21,8 +21,9 @@ struct SimulatedLab {
   Endpoint wide = ipv4_endpoint("10.0.1.2", 9002);
   uint64_t now_ns = kBegin_ns;
 
-  explicit SimulatedLab(bool wants_recovered = false) {
+  explicit SimulatedLab(bool wants_recovered = false, uint32_t workers = 1) {
     RelayOptions options;
+    options.workers = workers;
     options.listen = {listen};
     options.network = &network;
     options.worker.tier_count = 2;
@@ -50,11 +51,20 @@ struct SimulatedLab {
     network.sent().clear();
     return sent;
   }
-  uint64_t count_of(WorkerCounter counter) const {
+  // ICMP errors about `narrow` that the workers have reported since the last call.
+  size_t icmp_errors() const {
+    std::array<Event, 2048> events;
+    const size_t count = relay->drain_events(events.data(), events.size());
+    size_t errors = 0;
+    for (size_t i = 0; i < count; i++)
+      errors += events[i].kind == EventKind::icmp_error && events[i].subject == 0;
+    return errors;
+  }
+  uint64_t count_of(WorkerCounter counter, size_t worker = 0) const {
     const SnapshotLayout layout = relay->layout(0, 0);
     std::vector<uint64_t> words(layout.words);
     relay->snapshot(layout, words.data());
-    return words[static_cast<size_t>(counter)];
+    return words[layout.worker_begin + worker * kWorkerCounterCount + static_cast<size_t>(counter)];
   }
 };
 
@@ -138,6 +148,43 @@ TEST(a_simulated_network_fails_sends_with_an_errno) {
   CHECK(sent_to(lab.step(), lab.narrow) == slot.packets.size());
 }
 
+TEST(a_simulated_network_steers_each_fec_set_to_one_of_the_workers) {
+  SimulatedLab lab(false, 2);
+  const AuthenticSlot slot = make_slot({.slot = kSimulatedSlot, .fec_sets = 4});
+  for (int copy = 0; copy < 2; copy++)
+    for (const Bytes& packet : slot.packets) lab.deliver("10.0.2.1", packet);
+  lab.deliver("10.0.2.1", {1, 2, 3});
+  const auto sent = lab.step();
+  CHECK_EQ(sent_to(sent, lab.narrow), slot.packets.size());
+  CHECK_EQ(sent_to(sent, lab.wide), slot.packets.size());
+  // Two of the sets each, twice, and what is too short.
+  CHECK_EQ(lab.count_of(WorkerCounter::received, 0), slot.packets.size() + 1);
+  CHECK_EQ(lab.count_of(WorkerCounter::received, 1), slot.packets.size());
+}
+
+TEST(a_simulated_network_reports_closed_ports_to_each_worker_that_sent_there) {
+  SimulatedLab lab(false, 2);
+  const auto send_slot = [&](uint64_t number) {
+    for (const Bytes& packet : make_slot({.slot = number, .fec_sets = 2}).packets)
+      lab.deliver("10.0.2.1", packet);
+    return lab.step();
+  };
+  lab.network.refuse(lab.narrow, true);
+  CHECK_EQ(sent_to(send_slot(kSimulatedSlot), lab.wide), size_t{128});  // no other one is hurt
+  const size_t errors = lab.icmp_errors();
+  CHECK(errors > 0);
+  lab.network.refuse(lab.narrow, false);
+  CHECK_EQ(sent_to(send_slot(kSimulatedSlot + 1), lab.narrow), size_t{128});
+  while (lab.icmp_errors() > 0) lab.step();  // those that waited
+  lab.network.report_unreachable(lab.narrow);
+  lab.step();
+  CHECK_EQ(lab.icmp_errors(), size_t{2});  // one of each worker
+  lab.network.report_unreachable(ipv4_endpoint("10.0.1.3", 9001));  // nobody sent there
+  lab.step();
+  CHECK_EQ(lab.icmp_errors(), size_t{0});
+  CHECK_EQ(sent_to(send_slot(kSimulatedSlot + 2), lab.narrow), size_t{128});
+}
+
 TEST(a_simulated_relay_refuses_what_needs_the_kernel) {
   MemoryNetwork network;
   const auto refusal = [&](auto change) {
@@ -149,8 +196,6 @@ TEST(a_simulated_relay_refuses_what_needs_the_kernel) {
     CHECK(!Relay::open(options, error));
     return error;
   };
-  CHECK(refusal([](auto& options) { options.workers = 2; }).find("one worker") !=
-        std::string::npos);
   CHECK(refusal([](auto& options) { options.listen[0].port = 0; }).find("port") !=
         std::string::npos);
   CHECK(refusal([](auto& options) {

@@ -191,6 +191,10 @@ export interface NativeSimulatedRelay extends NativeRelay {
   takeSent(into: Uint8Array): number;
   /** `destination`: 18 bytes. 0: datagrams to it are sent again. */
   failSends(destination: Uint8Array, errno: number): void;
+  /** Whether nothing arrives at `destination` and an ICMP error answers each datagram to it. */
+  refuse(destination: Uint8Array, refuses: boolean): void;
+  /** An ICMP error about a datagram to `destination` arrives at each worker that has sent one. */
+  reportUnreachable(destination: Uint8Array): void;
 }
 
 export interface PacedSenderCounts {
