@@ -46,7 +46,7 @@ class MemoryNetwork {
   // has no descriptor left.
   UdpSocket open(const Endpoint& local);
   // Queues a datagram at a socket that is bound to `to`; of several, steered_worker() selects one.
-  // Returns false if there is none, or if its queue is full.
+  // Returns false if no socket has this address, or if its queue is full.
   bool deliver(const Endpoint& to, Datagram datagram);
   // Datagrams sent, oldest first. The caller removes them.
   std::deque<Datagram>& sent() { return sent_; }

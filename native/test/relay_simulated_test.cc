@@ -178,7 +178,7 @@ TEST(a_simulated_network_reports_closed_ports_to_each_worker_that_sent_there) {
   while (lab.icmp_errors() > 0) lab.step();  // those that waited
   lab.network.report_unreachable(lab.narrow);
   lab.step();
-  CHECK_EQ(lab.icmp_errors(), size_t{2});  // one of each worker
+  CHECK_EQ(lab.icmp_errors(), size_t{2});                           // one of each worker
   lab.network.report_unreachable(ipv4_endpoint("10.0.1.3", 9001));  // nobody sent there
   lab.step();
   CHECK_EQ(lab.icmp_errors(), size_t{0});

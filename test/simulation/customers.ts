@@ -6,6 +6,7 @@
 
 import type { RegistrationResult } from "../../src/shreds/registrations/registration-types.ts";
 import { addressKey } from "./network.ts";
+import type { Receivers } from "./receivers.ts";
 import { type Entitlement, Violation } from "./relay-checks.ts";
 import { accounts } from "./scenario.ts";
 import type { ServiceLife } from "./service-life.ts";
@@ -82,6 +83,7 @@ class Customer {
 interface CustomersOptions {
   readonly wall: WallTime;
   readonly disk: SimulatedDisk;
+  readonly receivers: Receivers;
   /** The service; null: it does not run. */
   readonly life: () => ServiceLife | null;
   /** Writes to the trace. */
@@ -94,6 +96,7 @@ export class Customers {
   readonly #customers = accounts.map((account) => new Customer(account));
   readonly #wall: WallTime;
   readonly #disk: SimulatedDisk;
+  readonly #receivers: Receivers;
   readonly #life: () => ServiceLife | null;
   readonly #note: (text: string) => void;
   readonly #guard: (action: () => void) => void;
@@ -105,9 +108,10 @@ export class Customers {
   /** Forward settings of the clock, oldest first. */
   #jumps: { readonly byMs: number; readonly atNs: number }[] = [];
 
-  constructor({ wall, disk, life, note, guard }: CustomersOptions) {
+  constructor({ wall, disk, receivers, life, note, guard }: CustomersOptions) {
     this.#wall = wall;
     this.#disk = disk;
+    this.#receivers = receivers;
     this.#life = life;
     this.#note = note;
     this.#guard = guard;
@@ -190,8 +194,10 @@ export class Customers {
     if (!destination) return;
     destination.challenges++;
     this.#note(`challenge ${destination.challenges} to ${address}`);
-    const isTrue = destination.answers > 0;
-    if (isTrue && destination.challenges < destination.answers) return;
+    if (this.#receivers.isClosed(address)) return;
+    const { answers, answeredMs } = destination;
+    const isTrue = answers > 0;
+    if (isTrue && answeredMs === null && destination.challenges < answers) return;
     const answer = Uint8Array.from(datagram.subarray(0, proofBytes));
     if (!isTrue) answer[proofBytes - 1] = (answer[proofBytes - 1] ?? 0) ^ 1;
     this.#wall.time.at(this.#wall.time.nowNs + answerMs * 1e6, () => {
@@ -269,11 +275,14 @@ export class Customers {
       for (const destination of customer.destinations.values()) {
         const told = listed.find(({ address }) => address === destination.address);
         const isActive = told?.state === "active";
-        this.#checkProof(destination, isActive);
+        const isUnreachable = told?.pauseReason === "icmp_unreachable";
+        if (!isUnreachable) this.#checkProof(destination, isActive);
         const isPossible = destination.answeredMs !== null;
+        const isCertain =
+          isActive && !destination.isRemoving && !this.#receivers.mayBePaused(destination.address);
         all.set(addressKey(destination.address), {
           may: isPossible ? tier.may : -1,
-          must: isActive && !destination.isRemoving ? tier.must : -1,
+          must: isCertain ? tier.must : -1,
           tipMs: customer.tipMs,
         });
       }

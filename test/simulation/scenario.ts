@@ -81,7 +81,13 @@ type Action =
       /** Number of the challenge that it answers; 0: it answers each with a wrong token. */
       readonly answers: number;
     }
-  | { readonly kind: "remove destination"; readonly customer: number; readonly choice: number };
+  | { readonly kind: "remove destination"; readonly customer: number; readonly choice: number }
+  | {
+      /** No program listens at the destination, or a third party forges ICMP errors about it. */
+      readonly kind: "close receiver" | "forge unreachable";
+      readonly address: string;
+      readonly forMs: number;
+    };
 
 export type ScenarioEvent = (Action | GatewayAction) & {
   /** Unique; also the seed of its details. */
@@ -102,6 +108,7 @@ const firstNonceNumber = 1 << 23;
 const firstBurstNumber = 1 << 24;
 const firstStopNumber = 1 << 25;
 const firstGatewayReloadNumber = 1 << 26;
+const firstReceiverNumber = 1 << 27;
 const addressesPerCustomer = 3;
 const fixedAddresses = ["9.9.0.1:9000", "9.9.0.2:9000", "9.9.0.3:9000"];
 const amounts = [3, 10, 15, 40, 60, 100];
@@ -109,7 +116,10 @@ const amounts = [3, 10, 15, 40, 60, 100];
 const errnos = [11, 113, 1, 90, 111];
 
 /** Kinds that are drawn for each slot. */
-type DrawnKind = Exclude<Action["kind"], "slot" | "capture" | "disk fails" | "cluster stops">;
+type DrawnKind = Exclude<
+  Action["kind"],
+  "slot" | "capture" | "disk fails" | "cluster stops" | "close receiver" | "forge unreachable"
+>;
 
 /** The probability of each kind of event in a slot. */
 const rates: readonly (readonly [DrawnKind, number])[] = [
@@ -254,6 +264,28 @@ function drawStops(
   return isRaised ? [stop, raised] : [stop];
 }
 
+const receiverShares = [0, 0.5, 2];
+
+/**
+ * In some seeds, receivers of customers are closed, or ICMP errors about them are forged. Most of them have
+ * just been added, because their accounts often lose their tiers a little later.
+ */
+function drawReceivers(
+  seed: number,
+  slots: number,
+  events: readonly ScenarioEvent[],
+): { atMs: number; action: Action }[] {
+  const random = new SeededRandom(BigInt(seed) + 0x1c3b_0000_0000n);
+  const share = pick(random, receiverShares);
+  const added = events.filter((event) => event.kind === "add destination");
+  return Array.from({ length: Math.ceil(added.length * share) }, () => {
+    const { address, atMs } = pick(random, added);
+    const kind = random.happens(0.6) ? "close receiver" : "forge unreachable";
+    const forMs = 1_000 + random.below(40_000);
+    return { atMs: atMs + random.below(15_000), action: { kind, address, forMs } } as const;
+  }).filter(({ atMs }) => atMs < slots * slotMs);
+}
+
 const diskFailureShares = [0, 0.02, 0.05];
 
 /** When a new destination is challenged, after it was added. */
@@ -325,6 +357,8 @@ export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
   for (const { atMs, action } of drawCaptures(seed, slots)) add(atMs, action);
   number = firstStopNumber;
   for (const { atMs, action } of drawStops(seed, slots)) add(atMs, action);
+  number = firstReceiverNumber;
+  for (const { atMs, action } of drawReceivers(seed, slots, events)) add(atMs, action);
   number = firstDiskNumber;
   for (const { atMs, action } of drawDiskFailures(seed, slots, events)) add(atMs, action);
   return events.toSorted((a, b) => a.atMs - b.atMs || a.number - b.number);

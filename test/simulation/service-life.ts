@@ -24,6 +24,7 @@ import { RelayService } from "../../src/relay/relay-service.ts";
 import { relayOptionsOf } from "../../src/relay/relay-tables.ts";
 import { destinationSettingsOf } from "../../src/shreds/destinations/destination-rules.ts";
 import { AccountDestinations } from "../../src/shreds/destinations/destinations.ts";
+import type { Probe } from "../../src/shreds/destinations/reachability-checks.ts";
 import { PendingRegistrations } from "../../src/shreds/registrations/pending-registrations.ts";
 import { TipRegistrar } from "../../src/shreds/registrations/registrar.ts";
 import { AccountTiers } from "../../src/shreds/tiers/account-tiers.ts";
@@ -51,12 +52,13 @@ export const tierRules: TierRules = {
 };
 
 export interface OperatorChoices {
+  readonly workers: number;
   readonly fixed: readonly FixedDestination[];
   /** Tiers of the sources that are forwarded. */
   readonly tiers: readonly string[];
 }
 
-export function configOf({ fixed, tiers }: OperatorChoices): Config {
+export function configOf({ workers, fixed, tiers }: OperatorChoices): Config {
   const sources = sourceNames.map((name, i) => {
     const address = sourceAddresses[i] ?? "";
     return name === "own"
@@ -66,6 +68,7 @@ export function configOf({ fixed, tiers }: OperatorChoices): Config {
   return completeConfig({
     relay: {
       listen: listenAddress,
+      workers,
       shredVersion,
       tiers: [...tierNames],
       leaders: { file: "leaders.json" },
@@ -126,6 +129,8 @@ export interface LifeOptions {
   readonly random: SeededRandom;
   /** A challenge leaves for this address. */
   readonly onChallenge: (address: string, datagram: Uint8Array) => void;
+  /** Asks whether a receiver listens at this address. */
+  readonly openProbe: (address: string) => Probe;
   /** Every line of the service's log. */
   readonly onLine: (line: string) => void;
 }
@@ -146,9 +151,6 @@ interface SharedDependencies {
   readonly verifier: SignatureVerifier;
 }
 
-/** Destinations that fail are found by their customers; the relay hears no ICMP error. */
-const noProbe = { check: () => "pending" as const, close: () => {} };
-
 /** The accounts of all customers, as the operator creates them before the first start. */
 async function addAccounts(driver: SqliteDriver): Promise<void> {
   const sql = `INSERT INTO accounts (id, name, created_ns) VALUES ($1, $2, $3)
@@ -158,7 +160,7 @@ async function addAccounts(driver: SqliteDriver): Promise<void> {
 }
 
 async function openSales(
-  { process: { clock }, config, random, onChallenge }: LifeOptions,
+  { process: { clock }, config, random, onChallenge, openProbe }: LifeOptions,
   { service, log, driver, verifier }: SharedDependencies,
 ): Promise<ShredSalesService> {
   const registrationStore = new SqlRegistrationStore(driver, {
@@ -174,7 +176,7 @@ async function openSales(
       log,
       random: (count) => random.fillBytes(new Uint8Array(count)),
       sendChallenge: onChallenge,
-      openProbe: () => noProbe,
+      openProbe,
       isOwnListener: ({ bytes, port }) =>
         port === listener.port && Buffer.compare(bytes, listener.bytes) === 0,
       regionProblem: () => null,

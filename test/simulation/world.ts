@@ -4,12 +4,14 @@
 import { createHash, type Hash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import type { Config } from "../../src/core/configuration/configuration.ts";
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { encodeEndpoint } from "../../src/relay/data-plane/tables.ts";
 import { Cluster, firstSlot, type SlotPlan } from "./cluster.ts";
 import { Customers } from "./customers.ts";
 import { GatewayWorld, type PartnerSlots } from "./gateway/gateway-world.ts";
 import { addressKey, type Sent, stepRelay } from "./network.ts";
+import { Receivers } from "./receivers.ts";
 import { type CheckedArrival, type Entitlement, RelayChecks, Violation } from "./relay-checks.ts";
 import {
   describeEvent,
@@ -75,6 +77,11 @@ function withoutTime(line: string): string {
   return line.trim().replace(/"time":"[^"]*",/, "");
 }
 
+/** Half of the runs have two, for durable and for journaled submissions. */
+function workersOf(seed: number): number {
+  return (seed >>> 1) % 2 === 0 ? 1 : 2;
+}
+
 export class World {
   readonly #options: WorldOptions;
   readonly #folder: string;
@@ -84,10 +91,12 @@ export class World {
   readonly #cluster: Cluster;
   readonly #sources: Sources;
   readonly #customers: Customers;
+  readonly #receivers: Receivers;
   readonly #digest: Hash = createHash("sha256");
   readonly #listener = encodeEndpoint(listenAddress);
   readonly #origins = sourceAddresses.map((address) => encodeEndpoint(`${address}:9`));
-  #choices: OperatorChoices = { fixed: fixedAtStart(), tiers: tierNames };
+  readonly #workers: number;
+  #choices: Omit<OperatorChoices, "workers"> = { fixed: fixedAtStart(), tiers: tierNames };
   readonly #gateway: GatewayWorld;
   #process: SimulatedProcess | null = null;
   #life: ServiceLife | null = null;
@@ -104,6 +113,7 @@ export class World {
 
   constructor(options: WorldOptions) {
     this.#options = options;
+    this.#workers = workersOf(options.seed);
     this.#folder = mkdtempSync(join(options.folder, "simulation-"));
     this.#disk = new SimulatedDisk(this.#time, this.#folder);
     this.#cluster = new Cluster(options.seed);
@@ -120,9 +130,15 @@ export class World {
       note: (text) => this.#note(text),
       guard: (action) => this.#guard(action),
     });
+    this.#receivers = new Receivers({
+      time: this.#time,
+      disk: this.#disk,
+      life: () => this.#life,
+    });
     this.#customers = new Customers({
       wall: this.#wall,
       disk: this.#disk,
+      receivers: this.#receivers,
       life: () => this.#life,
       note: (text) => this.#note(text),
       guard: (action) => this.#guard(action),
@@ -156,6 +172,10 @@ export class World {
       simulatedMs: this.#time.nowMs,
       violation: this.#violation,
     };
+  }
+
+  #configOf(choices: Omit<OperatorChoices, "workers">): Config {
+    return configOf({ ...choices, workers: this.#workers });
   }
 
   #newChecks(): RelayChecks {
@@ -204,10 +224,11 @@ export class World {
       node: this.#gateway.node.ofProcess(process.clock),
       partners: this.#cluster.partners,
       disk: this.#disk,
-      config: configOf(choices),
+      config: this.#configOf(choices),
       schedule: this.#cluster.schedule,
       random: new SeededRandom(BigInt(seed) * 1000n + BigInt(number)),
       onChallenge: (address, datagram) => this.#customers.challenged(address, datagram),
+      openProbe: (address) => this.#receivers.probe(address),
       onLine: (line) => this.#log(line),
     });
     opening.then(
@@ -216,11 +237,12 @@ export class World {
           if (number !== this.#lives) return; // killed while it started
           this.#life = life;
           // A reload during the start takes effect after it.
-          if (this.#choices !== choices) life.reload(configOf(this.#choices));
+          if (this.#choices !== choices) life.reload(this.#configOf(this.#choices));
           this.#checks = this.#newChecks();
           this.#unsettle();
           this.#note(`service ${number} runs`);
           this.#customers.restarted(life, this.#newestSlot ?? firstSlot);
+          this.#receivers.restarted(life);
           this.#gateway.restarted(life.gateway);
           this.#step();
         }),
@@ -270,7 +292,7 @@ export class World {
         return;
       case "reload":
         this.#choices = event;
-        this.#life?.reload(configOf(event));
+        this.#life?.reload(this.#configOf(event));
         return;
       case "fail destination":
         this.#failDestination(event.address, event.errno, event.forMs);
@@ -278,6 +300,7 @@ export class World {
       case "set clock":
         this.#wall.set(event.byMs);
         this.#customers.clockWasSet(event.byMs);
+        this.#receivers.observeAgain();
         this.#gateway.clockWasSet();
         this.#unsettle();
         return;
@@ -292,6 +315,12 @@ export class World {
         return;
       case "register":
         this.#customers.register(event.customer, event.lamports, this.#newestSlot ?? firstSlot);
+        return;
+      case "close receiver":
+        this.#receivers.close(event.address, event.forMs);
+        return;
+      case "forge unreachable":
+        this.#receivers.forge(event.address, event.forMs);
         return;
       case "add destination":
         void this.#customers.add(event.customer, event.address, event.answers);
@@ -396,6 +425,7 @@ export class World {
         this.#note(`${arrivals.length} packets arrive, ${sent.length} leave`);
       for (const { to, packet } of sent) this.#digest.update(to).update(packet.subarray(0, 83));
       const entitlements = this.#entitlements(life);
+      this.#receivers.check(sent, life.sales.destinations.list());
       const fixed = new Set(this.#choices.fixed.map(({ address }) => addressKey(address)));
       this.#sentToCustomers += sent.filter(({ to }) => !fixed.has(to)).length;
       this.#checks.check({
