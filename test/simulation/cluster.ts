@@ -37,14 +37,23 @@ export interface ShredPlace {
   readonly fecSet: number;
 }
 
+function isCodeShred(packet: Uint8Array): boolean {
+  return ((packet[variantAt] ?? 0) & 0x80) === 0;
+}
+
+function numberAt(packet: Uint8Array, at: number): number {
+  const low = (packet[at] ?? 0) + (packet[at + 1] ?? 0) * 0x100;
+  return low + (packet[at + 2] ?? 0) * 0x1_0000 + (packet[at + 3] ?? 0) * 0x100_0000;
+}
+
 /** Reads the place of a packet with at least 83 bytes. */
 export function placeOf(packet: Uint8Array): ShredPlace {
   const view = new DataView(packet.buffer, packet.byteOffset, packet.byteLength);
   return {
     slot: view.getBigUint64(slotAt, true),
-    isCode: ((packet[variantAt] ?? 0) & 0x80) === 0,
-    index: view.getUint32(indexAt, true),
-    fecSet: view.getUint32(fecSetAt, true),
+    isCode: isCodeShred(packet),
+    index: numberAt(packet, indexAt),
+    fecSet: numberAt(packet, fecSetAt),
   };
 }
 
@@ -67,8 +76,16 @@ export interface SlotPlan {
   readonly versions: number;
 }
 
+/** Authentic shreds of a slot by their index; several: an equivocation. */
+interface SlotShreds {
+  readonly data: AuthenticShred[][];
+  readonly code: AuthenticShred[][];
+}
+
 /** Transactions of one version of a block, by FEC set. */
 export type VersionContents = readonly (readonly WireTransaction[])[];
+
+const none: readonly AuthenticShred[] = [];
 
 function placeName({ slot, isCode, index }: ShredPlace): string {
   return `${slot} ${isCode ? "code" : "data"} ${index}`;
@@ -86,8 +103,8 @@ export class Cluster {
   readonly #ends = new Map<bigint, ParentEnd>();
   /** FEC sets of update-parent markers, by slot. */
   readonly #markers = new Map<bigint, number>();
-  /** Authentic shreds by place; several: an equivocation. */
-  readonly #byPlace = new Map<string, AuthenticShred[]>();
+  /** Shreds by the number of their slot, which fits into 32 bits: a BigInt would be slow as a key. */
+  readonly #bySlot = new Map<number, SlotShreds>();
   readonly #slots: bigint[] = [];
   /** A key that leads no slot. */
   readonly #stranger: Shredder;
@@ -144,7 +161,9 @@ export class Cluster {
 
   /** The authentic shred with these bytes; undefined: the packet is forged. */
   find(packet: Uint8Array): AuthenticShred | undefined {
-    return this.#candidates(packet).find((known) => Buffer.compare(known.packet, packet) === 0);
+    for (const known of this.#candidates(packet))
+      if (known.packet === packet || Buffer.compare(known.packet, packet) === 0) return known;
+    return undefined;
   }
 
   /** The authentic shred that differs only in its signature. */
@@ -168,8 +187,10 @@ export class Cluster {
   }
 
   #candidates(packet: Uint8Array): readonly AuthenticShred[] {
-    if (packet.length <= fecSetAt + 4) return [];
-    return this.#byPlace.get(placeName(placeOf(packet))) ?? [];
+    if (packet.length <= fecSetAt + 4 || numberAt(packet, slotAt + 4) !== 0) return none;
+    const slot = this.#bySlot.get(numberAt(packet, slotAt));
+    const shreds = isCodeShred(packet) ? slot?.code : slot?.data;
+    return shreds?.[numberAt(packet, indexAt)] ?? none;
   }
 
   isLedByPartner(slot: bigint): boolean {
@@ -222,10 +243,12 @@ export class Cluster {
 
   #register(packet: Uint8Array): AuthenticShred {
     const place = placeOf(packet);
-    const name = placeName(place);
-    const known = this.#byPlace.get(name) ?? [];
-    const shred = { name: `${name} #${known.length}`, place, packet };
-    this.#byPlace.set(name, [...known, shred]);
+    const slot = this.#bySlot.get(Number(place.slot)) ?? { data: [], code: [] };
+    this.#bySlot.set(Number(place.slot), slot);
+    const shreds = place.isCode ? slot.code : slot.data;
+    const known = shreds[place.index] ?? [];
+    const shred = { name: `${placeName(place)} #${known.length}`, place, packet };
+    shreds[place.index] = [...known, shred];
     return shred;
   }
 
@@ -236,8 +259,6 @@ export class Cluster {
     if (oldest === undefined) return;
     this.#ends.delete(oldest);
     this.#markers.delete(oldest);
-    for (const [name, [shred]] of this.#byPlace)
-      if (shred?.place.slot === oldest) this.#byPlace.delete(name);
-      else break; // in the order of production
+    this.#bySlot.delete(Number(oldest));
   }
 }

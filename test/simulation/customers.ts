@@ -69,6 +69,8 @@ class Customer {
   readonly name: string;
   readonly wallet: Wallet;
   tips: Tip[] = [];
+  /** The tiers that its tips may give it; null: the tips have changed. */
+  levels: readonly TierLevels[] | null = null;
   /** When the last of them was counted; simulated time. */
   tipMs = 0;
   readonly destinations = new Map<string, Destination>();
@@ -103,7 +105,6 @@ export class Customers {
   #tipCount = 0;
   /** The highest wall time so far, which the tiers follow. */
   #lastMs = 0;
-  readonly #levels = new TierLevels();
   readonly #crashesMs: number[] = [];
   /** Forward settings of the clock, oldest first. */
   #jumps: { readonly byMs: number; readonly atNs: number }[] = [];
@@ -133,6 +134,7 @@ export class Customers {
       signature: "",
     };
     customer.tips.push(tip);
+    customer.levels = null;
     void this.#send(customer, tip, slot);
   }
 
@@ -217,8 +219,10 @@ export class Customers {
   /** The service was killed. */
   crashed(): void {
     this.#crashesMs.push(this.#nowMs());
-    for (const { tips } of this.#customers)
-      for (const tip of tips) if (tip.state === "waiting") tip.state = "unknown";
+    for (const customer of this.#customers) {
+      customer.levels = null;
+      for (const tip of customer.tips) if (tip.state === "waiting") tip.state = "unknown";
+    }
   }
 
   /**
@@ -316,6 +320,7 @@ export class Customers {
     const [result] = await life.sales.registrar.register(customer.id, entries, false);
     if (!result || this.#life() !== life) return;
     this.#note(`${customer.name} tip ${tip.order}: ${JSON.stringify(result)}`);
+    customer.levels = null;
     this.#guard(() => {
       if (!result.accepted && result.reason === "store_failed")
         this.#sendLater(customer, tip, slot);
@@ -376,15 +381,25 @@ export class Customers {
     }
     // A start that cannot take over because the disk fails follows the tiers of the last checkpoint.
     if (this.#disk.hasFailedLately) times.push(...this.#crashesMs);
-    const { tips } = customer;
-    const some = tips.filter(({ state }) => state === "counted");
-    const lists = [earliest(tips), latest(tips)];
-    if (some.length < tips.length) lists.push(earliest(some), latest(some));
-    const tiers = lists.flatMap((list) =>
-      [...new Set(times)].map((untilMs) => this.#levels.levelAt(customer.id, list, untilMs)),
-    );
-    return { may: Math.max(...tiers), must: Math.min(...tiers) };
+    customer.levels ??= levelsOf(customer);
+    let may = Number.NEGATIVE_INFINITY;
+    let must = Number.POSITIVE_INFINITY;
+    for (const levels of customer.levels) {
+      for (const untilMs of times) {
+        const level = levels.levelAt(untilMs);
+        may = Math.max(may, level);
+        must = Math.min(must, level);
+      }
+    }
+    return { may, must };
   }
+}
+
+function levelsOf({ id, tips }: Customer): TierLevels[] {
+  const some = tips.filter(({ state }) => state === "counted");
+  const lists = [earliest(tips), latest(tips)];
+  if (some.length < tips.length) lists.push(earliest(some), latest(some));
+  return lists.map((list) => new TierLevels(id, list));
 }
 
 function earliest(tips: readonly Tip[]): OwnTip[] {

@@ -22,10 +22,18 @@ export interface Sent {
 }
 
 const into = new Uint8Array(takeBytes);
+/** The arrivals of a step, which the relay copies. */
+let given = new Uint8Array(1 << 18);
+
+const keys = new Map<string, string>();
 
 /** The identity of an address in `Sent`. */
 export function addressKey(address: string): string {
-  return Buffer.from(encodeEndpoint(address)).toString("latin1");
+  const known = keys.get(address);
+  if (known !== undefined) return known;
+  const key = Buffer.from(encodeEndpoint(address)).toString("latin1");
+  keys.set(address, key);
+  return key;
 }
 
 /** Delivers the datagrams to the listener, runs the relay once, and returns what it sent. */
@@ -35,19 +43,20 @@ export function stepRelay(
   listener: Uint8Array,
   arrivals: readonly Arrival[],
 ): Sent[] {
-  const length = arrivals.reduce((sum, { packet }) => sum + headerBytes + packet.length, 0);
-  const bytes = new Uint8Array(length);
-  const view = new DataView(bytes.buffer);
+  let length = 0;
+  for (const { packet } of arrivals) length += headerBytes + packet.length;
+  if (length > given.length) given = new Uint8Array(2 * length);
+  const view = new DataView(given.buffer);
   let at = 0;
   for (const { from, packet } of arrivals) {
     view.setBigUint64(at, nowNs, true);
-    bytes.set(from, at + fromAt);
-    bytes.set(listener, at + toAt);
+    given.set(from, at + fromAt);
+    given.set(listener, at + toAt);
     view.setUint16(at + lengthAt, packet.length, true);
-    bytes.set(packet, at + headerBytes);
+    given.set(packet, at + headerBytes);
     at += headerBytes + packet.length;
   }
-  handle.step(nowNs, bytes);
+  handle.step(nowNs, given.subarray(0, length));
   return takeSent(handle);
 }
 

@@ -76,7 +76,7 @@ export function findFault(name: string, seedsMax: number, slots: number): FoundF
 function runCopy(name: string, copy: string, options: readonly string[]): FoundFault {
   const { stdout, stderr } = spawnSync(
     "node",
-    ["--import", "tsx", "test/simulation/run.ts", ...options],
+    ["--import", "./test/simulation/load.mjs", "test/simulation/run.ts", ...options],
     { cwd: copy, encoding: "utf8", maxBuffer: 1 << 28 },
   );
   const violation = /^VIOLATION (.*)$/m.exec(stdout)?.[1];

@@ -46,9 +46,14 @@ export interface StepFacts {
 
 /** An authentic shred in this life of the relay. */
 interface KnownShred {
+  readonly shred: AuthenticShred;
   /** Bits of the tiers for which a source has delivered it. */
   tiers: number;
   readonly firstMs: number;
+  /** Bits of the destinations that have it. */
+  served: number;
+  /** Bits of the destinations to which it was either sent in vain, or refused. */
+  uncertain: number;
 }
 
 const sentVerdicts: ReadonlySet<VerdictName> = new Set([
@@ -83,7 +88,7 @@ type Counts = Map<string, bigint>;
 
 /** Everything since the last reading of the counters. */
 interface Window {
-  readonly steps: number;
+  steps: number;
   /** Packets by source. */
   readonly arrived: number[];
   readonly forged: number[];
@@ -95,8 +100,9 @@ interface Window {
 
 /** The content of a packet. */
 interface Learned {
-  /** undefined: neither an authentic shred, nor one with another signature. */
-  readonly content: AuthenticShred | undefined;
+  readonly source: number;
+  /** The content of a source that is forwarded; undefined: neither an authentic shred, nor one with another signature. */
+  readonly known: KnownShred | undefined;
   readonly isAuthentic: boolean;
 }
 
@@ -104,12 +110,14 @@ interface Learned {
 interface Missing {
   readonly source: number;
   readonly address: string;
-  readonly name: string;
+  readonly known: KnownShred;
   /** False: it arrived with a forged signature, so that it may leave, and need not. */
   readonly isAuthentic: boolean;
 }
 
 const windowSteps = 25;
+/** Destinations are bits of an integer of V8. */
+const bitsMax = 30;
 
 function newWindow(): Window {
   return { steps: 0, arrived: [], forged: [], isFar: [], left: new Map() };
@@ -120,7 +128,7 @@ function refusedLast(
   missing: readonly Missing[],
   failures: ReadonlyMap<string, bigint>,
 ): readonly Missing[] {
-  const idOf = ({ source, name }: Missing): string => `${source} ${name}`;
+  const idOf = ({ source, known }: Missing): string => `${source} ${known.shred.name}`;
   const unfailed = missing.filter(({ address }) => (failures.get(address) ?? 0n) === 0n);
   const refused = new Set(unfailed.map(idOf));
   const isRefused = (one: Missing): boolean => refused.has(idOf(one));
@@ -138,14 +146,14 @@ function hexOf(address: string): string {
 export class RelayChecks {
   readonly #cluster: Cluster;
   readonly #keyOf: (address: string) => string;
-  readonly #shreds = new Map<string, KnownShred>();
-  /** Names of shreds by destination. */
-  readonly #served = new Map<string, Set<string>>();
-  /** Names of shreds by destination that were either sent in vain or refused. */
-  readonly #uncertain = new Map<string, Set<string>>();
+  readonly #shreds = new Map<AuthenticShred, KnownShred>();
+  /** The bit of each destination. */
+  readonly #bits = new Map<string, number>();
   /** When the entitlement of a destination last changed. */
   readonly #changes = new Map<string, Entitlement & { readonly sinceMs: number }>();
   #counts: Counts = new Map();
+  /** The counters of each source when they were last read, by its name. */
+  readonly #verdicts = new Map<string, Readonly<Record<VerdictName, bigint>>>();
   #window = newWindow();
   /** Since the begin of this life, by source. */
   readonly #arrived: number[] = [];
@@ -162,9 +170,9 @@ export class RelayChecks {
     const hasChanged = this.#noteEntitlements(facts);
     const forgedBefore = this.#forgedCount();
     const arrived = facts.arrivals.map((arrival) => this.#learn(arrival, facts));
-    const sentNow = this.#checkSent(facts);
-    const missing = this.#findMissing(facts, arrived, sentNow);
-    this.#window = { ...this.#window, steps: this.#window.steps + 1 };
+    this.#checkSent(facts);
+    const missing = this.#findMissing(facts, arrived);
+    this.#window.steps++;
     const isDue =
       hasChanged ||
       missing.length > 0 ||
@@ -204,16 +212,18 @@ export class RelayChecks {
       isFar[source] = true;
     const content = shred ?? this.#cluster.findSigned(packet);
     const tier = sources[source]?.tier ?? -1;
-    const learned = { content, isAuthentic: shred !== undefined };
-    if (!content || tier < 0) return learned;
-    const known = this.#shreds.get(content.name) ?? { tiers: 0, firstMs: nowMs };
+    const isAuthentic = shred !== undefined;
+    if (!content || tier < 0) return { source, known: undefined, isAuthentic };
+    let known = this.#shreds.get(content);
+    if (!known) {
+      known = { shred: content, tiers: 0, firstMs: nowMs, served: 0, uncertain: 0 };
+      this.#shreds.set(content, known);
+    }
     known.tiers |= (0xff << tier) & 0xff;
-    this.#shreds.set(content.name, known);
-    return learned;
+    return { source, known, isAuthentic };
   }
 
-  #checkSent({ sent, entitlements, nowMs }: StepFacts): ReadonlyMap<string, ReadonlySet<string>> {
-    const sentNow = new Map<string, Set<string>>();
+  #checkSent({ sent, entitlements, nowMs }: StepFacts): void {
     const { left } = this.#window;
     for (const { to, packet } of sent) {
       const shred = this.#cluster.find(packet);
@@ -227,44 +237,36 @@ export class RelayChecks {
       const { may, must } = entitlements.get(to) ?? { may: -1, must: -1 };
       if (may < 0)
         throw new Violation("nothing leaves without entitlement", `${name} left to ${hexOf(to)}`);
-      const known = this.#shreds.get(name);
+      const known = this.#shreds.get(shred);
       if (!known || (known.tiers & (1 << may)) === 0)
         throw new Violation(
           "no shred of a tier that the destination lacks",
           `${name} left to ${hexOf(to)}, whose tier is ${may}`,
         );
-      const served = this.#servedOf(to);
+      const bit = this.#bitOf(to);
       const changedMs = this.#changes.get(to)?.sinceMs ?? nowMs;
       // Between two tiers, the service may change from one to the other at any time.
       const isCertain = may === must && known.firstMs > changedMs;
-      if (served.has(name) && isCertain)
+      if ((known.served & bit) !== 0 && isCertain)
         throw new Violation("no destination gets a shred twice", `${name} to ${hexOf(to)}`);
-      served.add(name);
-      const now = sentNow.get(to) ?? new Set<string>();
-      sentNow.set(to, now.add(name));
+      known.served |= bit;
     }
-    return sentNow;
   }
 
   #findMissing(
-    { arrivals, entitlements, sources, nowMs }: StepFacts,
+    { entitlements, sources, nowMs }: StepFacts,
     arrived: readonly Learned[],
-    sentNow: ReadonlyMap<string, ReadonlySet<string>>,
   ): Missing[] {
     const missing: Missing[] = [];
+    if (arrived.length === 0) return missing;
     for (const [address, { must }] of entitlements) {
       if (must < 0) continue;
       const changedMs = this.#changes.get(address)?.sinceMs ?? nowMs;
-      const served = this.#servedOf(address);
-      for (const [i, { content, isAuthentic }] of arrived.entries()) {
-        const source = arrivals[i]?.source ?? 0;
-        const tier = sources[source]?.tier ?? -1;
-        if (!content || tier < 0 || tier > must) continue;
-        const { name } = content;
-        if (served.has(name) || sentNow.get(address)?.has(name)) continue;
-        if (this.#uncertain.get(address)?.has(name)) continue;
-        if ((this.#shreds.get(name)?.firstMs ?? nowMs) <= changedMs) continue;
-        missing.push({ source, address, name, isAuthentic });
+      const bit = this.#bitOf(address);
+      for (const { source, known, isAuthentic } of arrived) {
+        if (!known || ((known.served | known.uncertain) & bit) !== 0) continue;
+        if (known.firstMs <= changedMs || (sources[source]?.tier ?? -1) > must) continue;
+        missing.push({ source, address, known, isAuthentic });
       }
     }
     return missing;
@@ -276,28 +278,23 @@ export class RelayChecks {
     this.#counts = new Map();
     this.#checkReceived(snapshot, before);
     const { sources } = facts;
-    const excuses = sources.map((_, source) =>
-      this.#checkVerdicts(facts, snapshot, before, source),
-    );
+    const excuses = sources.map((_, source) => this.#checkVerdicts(facts, snapshot, source));
     const failures = this.#checkDestinations(snapshot, before);
-    for (const { address, name } of missing) {
-      if ((failures.get(address) ?? 0n) === 0n) continue;
-      const uncertain = this.#uncertain.get(address) ?? new Set<string>();
-      this.#uncertain.set(address, uncertain.add(name));
-    }
+    for (const { address, known } of missing)
+      if ((failures.get(address) ?? 0n) !== 0n) known.uncertain |= this.#bitOf(address);
     const names = sources.map(() => new Map<string, string>());
     // The failed datagrams explain first what no refusal can explain.
     const byNeed = refusedLast(missing, failures).toSorted(
       (a, b) => Number((excuses[a.source] ?? 0) > 0) - Number((excuses[b.source] ?? 0) > 0),
     );
-    for (const { source, address, name, isAuthentic } of byNeed) {
-      const served = this.#servedOf(address);
-      if (served.has(name)) continue; // of several sources
+    for (const { source, address, known, isAuthentic } of byNeed) {
+      const bit = this.#bitOf(address);
+      if ((known.served & bit) !== 0) continue; // of several sources
       const left = failures.get(address) ?? 0n;
       failures.set(address, left - 1n);
       if (left > 0n)
-        served.add(name); // it is not sent again
-      else if (isAuthentic) names[source]?.set(name, address);
+        known.served |= bit; // it is not sent again
+      else if (isAuthentic) names[source]?.set(known.shred.name, address);
     }
     for (const [source, found] of names.entries()) {
       if (found.size <= (excuses[source] ?? 0)) continue;
@@ -323,26 +320,22 @@ export class RelayChecks {
   }
 
   /** Returns how many authentic arrivals of the source may have been refused, or still wait. */
-  #checkVerdicts(
-    facts: StepFacts,
-    snapshot: RelaySnapshot,
-    before: Counts,
-    source: number,
-  ): number {
+  #checkVerdicts(facts: StepFacts, snapshot: RelaySnapshot, source: number): number {
     const name = facts.sources[source]?.name ?? "";
     const row = snapshot.sources.find((each) => each.name === name);
+    const verdictsBefore = this.#verdicts.get(name);
+    if (row) this.#verdicts.set(name, row.verdicts);
+    else this.#verdicts.delete(name);
     const mayBeOut = facts.isUnsettled || this.#window.isFar[source] === true;
     let sum = 0n;
     let refused = 0n;
     let unexplained = 0n;
     const texts: string[] = [];
     for (const verdict of verdictNames) {
-      const key = `${name} ${verdict}`;
       const count = row?.verdicts[verdict] ?? 0n;
-      const added = count - (before.get(key) ?? 0n);
-      this.#counts.set(key, count);
+      const added = count - (verdictsBefore?.[verdict] ?? 0n);
       sum += count;
-      if (added < 0n) throw new Violation("counters never fall", `${key} by ${-added}`);
+      if (added < 0n) throw new Violation("counters never fall", `${name} ${verdict} by ${-added}`);
       if (added === 0n || sentVerdicts.has(verdict)) continue;
       refused += added;
       texts.push(`${verdict} +${added}`);
@@ -390,19 +383,21 @@ export class RelayChecks {
     return failures;
   }
 
-  #servedOf(address: string): Set<string> {
-    const served = this.#served.get(address) ?? new Set<string>();
-    this.#served.set(address, served);
-    return served;
+  #bitOf(address: string): number {
+    const known = this.#bits.get(address);
+    if (known !== undefined) return known;
+    if (this.#bits.size >= bitsMax)
+      throw new RangeError(`expected at most ${bitsMax} destinations`);
+    const bit = 1 << this.#bits.size;
+    this.#bits.set(address, bit);
+    return bit;
   }
 
   #forget(newestSlot: bigint | undefined): void {
     if (newestSlot === undefined || this.#shreds.size < 100_000) return;
-    for (const name of this.#shreds.keys()) {
-      if (newestSlot - BigInt(name.split(" ")[0] ?? 0) < 200n) break;
-      this.#shreds.delete(name);
-      for (const served of this.#served.values()) served.delete(name);
-      for (const uncertain of this.#uncertain.values()) uncertain.delete(name);
+    for (const shred of this.#shreds.keys()) {
+      if (newestSlot - shred.place.slot < 200n) break;
+      this.#shreds.delete(shred);
     }
   }
 }

@@ -58,7 +58,17 @@ export interface OperatorChoices {
   readonly tiers: readonly string[];
 }
 
-export function configOf({ workers, fixed, tiers }: OperatorChoices): Config {
+const configs = new Map<string, Config>();
+
+/** Each is checked once: the checks take longer than a start. */
+export function configOf(choices: OperatorChoices): Config {
+  const key = JSON.stringify(choices);
+  const config = configs.get(key) ?? checkedConfigOf(choices);
+  configs.set(key, config);
+  return config;
+}
+
+function checkedConfigOf({ workers, fixed, tiers }: OperatorChoices): Config {
   const sources = sourceNames.map((name, i) => {
     const address = sourceAddresses[i] ?? "";
     return name === "own"

@@ -6,13 +6,16 @@
 
 import { EventEmitter } from "node:events";
 import {
-  cpSync,
+  appendFileSync,
+  copyFileSync,
   existsSync,
   ftruncateSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
+  truncateSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
@@ -134,7 +137,7 @@ export class SimulatedDisk {
     this.folder = join(this.#root, `${++this.#lives}`);
     mkdirSync(this.folder);
     for (const file of readdirSync(former))
-      if (!file.endsWith("-shm")) cpSync(join(former, file), join(this.folder, file));
+      if (!file.endsWith("-shm")) copyFileSync(join(former, file), join(this.folder, file));
     for (const thread of this.#threads) thread.leave(this.databasePath, random);
     tearJournals(this.databasePath, random);
     this.end();
@@ -155,6 +158,11 @@ export class SimulatedDisk {
 
 function systemError(code: string): Error {
   return Object.assign(new Error(`simulated ${code}`), { code });
+}
+
+/** 0 for a file that does not exist. */
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 /** Empty for a file that does not exist. */
@@ -263,14 +271,17 @@ class DiskThread extends EventEmitter {
     const log = `${this.#path}-wal`;
     const commits = `${this.#path}-commits`;
     if (this.#unsynchronized.length > 0 && random.happens(0.5)) this.#run(this.#unsynchronized);
-    const before = { log: bytesOf(log).length, commits: bytesOf(commits) };
+    const before = { log: sizeOf(log), commits: bytesOf(commits) };
     if (this.#underWay && random.happens(0.7)) this.#run(this.#underWay);
-    const after = bytesOf(log);
-    const end = before.log + random.below(after.length - before.log + 1);
+    const after = sizeOf(log);
+    const end = before.log + random.below(after - before.log + 1);
     const rest = random.fillBytes(new Uint8Array(random.happens(0.3) ? random.below(5_000) : 0));
-    writeFileSync(`${to}-wal`, Buffer.concat([after.subarray(0, end), rest]));
+    if (existsSync(log)) copyFileSync(log, `${to}-wal`);
+    else writeFileSync(`${to}-wal`, "");
+    truncateSync(`${to}-wal`, end);
+    appendFileSync(`${to}-wal`, rest);
     // It is written after the commit.
-    if (end < after.length) writeFileSync(`${to}-commits`, before.commits);
+    if (end < after) writeFileSync(`${to}-commits`, before.commits);
     else writeFileSync(`${to}-commits`, bytesOf(commits));
   }
 

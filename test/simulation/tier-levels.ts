@@ -9,43 +9,50 @@ import { tierRules } from "./service-life.ts";
 
 export type OwnTip = Omit<ModelTip, "accountId">;
 
-const rememberedMax = 2_000;
-
-/** The last time until `untilMs` at which the result can have changed; -Infinity: none. */
-function lastChangeMs(tips: readonly OwnTip[], untilMs: number): number {
+/** The times at which the result can change, each once, in order. */
+function changesOf(tips: readonly OwnTip[]): number[] {
   const { windowMs, graceMs } = tierRules;
-  let lastMs = Number.NEGATIVE_INFINITY;
+  const times = new Set<number>();
   // A grace period may follow another one for each tier.
   for (const { registeredMs, effectiveMs } of tips) {
     for (let graces = 0; graces <= tierNames.length; graces++) {
-      const countsMs = effectiveMs + graces * graceMs;
-      const leavesMs = registeredMs + windowMs + graces * graceMs;
-      if (countsMs <= untilMs && countsMs > lastMs) lastMs = countsMs;
-      if (leavesMs <= untilMs && leavesMs > lastMs) lastMs = leavesMs;
+      times.add(effectiveMs + graces * graceMs);
+      times.add(registeredMs + windowMs + graces * graceMs);
     }
   }
-  return lastMs;
+  return [...times].toSorted((a, b) => a - b);
 }
 
+/** The tiers of one list of tips, which does not change. */
 export class TierLevels {
-  /** Levels by the tips and the last change. */
-  readonly #known = new Map<string, number>();
+  readonly #tips: readonly ModelTip[];
+  readonly #changesMs: readonly number[];
+  /** Levels after each change that was asked for. */
+  readonly #levels: number[] = [];
+  /** The place of the last answer: questions are seldom far from each other. */
+  #place = -1;
+
+  constructor(accountId: string, tips: readonly OwnTip[]) {
+    this.#tips = tips.map((tip) => ({ ...tip, accountId }));
+    this.#changesMs = changesOf(tips);
+  }
 
   /** The index of the tier at the end of this millisecond; -1: none. */
-  levelAt(accountId: string, tips: readonly OwnTip[], untilMs: number): number {
-    const changedMs = lastChangeMs(tips, untilMs);
-    if (changedMs === Number.NEGATIVE_INFINITY) return -1;
-    const list = tips
-      .map((tip) => `${tip.order},${tip.lamports},${tip.registeredMs},${tip.effectiveMs}`)
-      .join(" ");
-    const key = `${accountId} ${changedMs} ${list}`;
-    const known = this.#known.get(key);
-    if (known !== undefined) return known;
-    const own = tips.map((tip) => ({ ...tip, accountId }));
-    const { tier } = modelAccount(tierRules, accountId, own, changedMs).state;
-    const level = tierNames.indexOf(tier ?? "");
-    if (this.#known.size >= rememberedMax) this.#known.clear();
-    this.#known.set(key, level);
+  levelAt(untilMs: number): number {
+    const changes = this.#changesMs;
+    let place = this.#place;
+    while (place >= 0 && (changes[place] ?? 0) > untilMs) place--;
+    while (place + 1 < changes.length && (changes[place + 1] ?? 0) <= untilMs) place++;
+    this.#place = place;
+    if (place < 0) return -1;
+    const level = this.#levels[place] ?? this.#levelAfter(changes[place] ?? 0);
+    this.#levels[place] = level;
     return level;
+  }
+
+  #levelAfter(changedMs: number): number {
+    const accountId = this.#tips[0]?.accountId ?? "";
+    const { tier } = modelAccount(tierRules, accountId, this.#tips, changedMs).state;
+    return tierNames.indexOf(tier ?? "");
   }
 }

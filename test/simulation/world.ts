@@ -1,7 +1,6 @@
 // The world of one run: time, network, sources, service, customers and checks, driven by the events of a
 // scenario. The same events with the same seed give the same run, byte by byte.
 
-import { createHash, type Hash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../src/core/configuration/configuration.ts";
@@ -13,6 +12,7 @@ import { GatewayWorld, type PartnerSlots } from "./gateway/gateway-world.ts";
 import { addressKey, type Sent, stepRelay } from "./network.ts";
 import { Receivers } from "./receivers.ts";
 import { type CheckedArrival, type Entitlement, RelayChecks, Violation } from "./relay-checks.ts";
+import { RunDigest } from "./run-digest.ts";
 import {
   describeEvent,
   fixedAtStart,
@@ -92,7 +92,7 @@ export class World {
   readonly #sources: Sources;
   readonly #customers: Customers;
   readonly #receivers: Receivers;
-  readonly #digest: Hash = createHash("sha256");
+  readonly #digest = new RunDigest();
   readonly #listener = encodeEndpoint(listenAddress);
   readonly #origins = sourceAddresses.map((address) => encodeEndpoint(`${address}:9`));
   readonly #workers: number;
@@ -163,7 +163,7 @@ export class World {
       rmSync(this.#folder, { recursive: true, force: true });
     }
     return {
-      digest: this.#digest.digest("hex"),
+      digest: this.#digest.hex(),
       steps: this.#steps,
       packets: this.#packets,
       sent: this.#sent,
@@ -195,7 +195,7 @@ export class World {
 
   #note(line: string): void {
     const text = line.replaceAll(this.#folder, "data");
-    this.#digest.update(`${this.#time.nowNs} ${text}\n`);
+    this.#digest.note(`${this.#time.nowNs} ${text}\n`);
     this.#options.trace?.(`${(this.#time.nowNs / 1e6).toFixed(3).padStart(12)}  ${text}`);
   }
 
@@ -423,11 +423,11 @@ export class World {
       this.#sent += sent.length;
       if (arrivals.length > 0)
         this.#note(`${arrivals.length} packets arrive, ${sent.length} leave`);
-      for (const { to, packet } of sent) this.#digest.update(to).update(packet.subarray(0, 83));
+      this.#digest.sent(sent);
       const entitlements = this.#entitlements(life);
       this.#receivers.check(sent, life.sales.destinations.list());
-      const fixed = new Set(this.#choices.fixed.map(({ address }) => addressKey(address)));
-      this.#sentToCustomers += sent.filter(({ to }) => !fixed.has(to)).length;
+      const fixed = this.#choices.fixed.map(({ address }) => addressKey(address));
+      for (const { to } of sent) if (!fixed.includes(to)) this.#sentToCustomers++;
       this.#checks.check({
         nowMs: this.#time.nowMs,
         arrivals,
