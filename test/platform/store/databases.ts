@@ -10,6 +10,7 @@ import { migrate } from "../../../src/platform/store/migrations.ts";
 import { PostgresDriver } from "../../../src/platform/store/postgres/driver.ts";
 import type { Store } from "../../../src/platform/store/store.ts";
 import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
+import { StandInSockets } from "../../support/postgres/stand-in/sockets.ts";
 import { Files, openLocation, silent } from "./files.ts";
 
 /** Database operations for tests, the same for each database. */
@@ -82,8 +83,8 @@ class SqliteDatabases implements Databases {
   }
 }
 
-/** A place is the URL of a database of this test. */
-class PostgresDatabases implements Databases {
+/** PostgreSQL or its stand-in: a place is the URL of a database of this test. */
+abstract class AnyPostgresDatabases implements Databases {
   readonly blobType = "bytea";
   readonly explain = "EXPLAIN";
   readonly fillForPlans = [
@@ -94,22 +95,17 @@ class PostgresDatabases implements Databases {
     "ANALYZE registrations",
   ];
   readonly tables = `SELECT tablename FROM pg_tables
-    WHERE schemaname = 'public' AND tablename <> 'commit_marks' ORDER BY tablename`;
+    WHERE schemaname = current_schema() AND tablename <> 'commit_marks' ORDER BY tablename`;
   readonly #files: Files;
-  readonly #server: () => PostgresServer;
   #made = 0;
 
-  constructor(files: Files, server: () => PostgresServer) {
+  constructor(files: Files) {
     this.#files = files;
-    this.#server = server;
   }
 
-  async isStepUnderWay(): Promise<boolean> {
-    const [row = []] = await this.#server().run(
-      "SELECT COUNT(*) FROM pg_stat_activity WHERE query LIKE 'INSERT INTO more%' AND state = 'active'",
-    );
-    return row[0] === "1";
-  }
+  abstract isStepUnderWay(): Promise<boolean>;
+  abstract make(location: string): Promise<void>;
+  protected abstract url(name: string): string;
 
   /** A killed child cannot damage the server's files. */
   damage(): Promise<readonly unknown[]> {
@@ -117,11 +113,7 @@ class PostgresDatabases implements Databases {
   }
 
   location(): string {
-    return this.#server().url(`place_${++this.#made}`);
-  }
-
-  make(location: string): Promise<void> {
-    return this.#server().ensureDatabase(location);
+    return this.url(`place_${++this.#made}`);
   }
 
   async driver(location = this.location()): Promise<SqlDriver> {
@@ -142,6 +134,58 @@ class PostgresDatabases implements Databases {
   }
 }
 
+class PostgresDatabases extends AnyPostgresDatabases {
+  readonly #server: () => PostgresServer;
+
+  constructor(files: Files, server: () => PostgresServer) {
+    super(files);
+    this.#server = server;
+  }
+
+  async isStepUnderWay(): Promise<boolean> {
+    const [row = []] = await this.#server().run(
+      "SELECT COUNT(*) FROM pg_stat_activity WHERE query LIKE 'INSERT INTO more%' AND state = 'active'",
+    );
+    return row[0] === "1";
+  }
+
+  make(location: string): Promise<void> {
+    return this.#server().ensureDatabase(location);
+  }
+
+  protected url(name: string): string {
+    return this.#server().url(name);
+  }
+}
+
+/** The stand-in of the simulation, behind a socket. */
+class StandInDatabases extends AnyPostgresDatabases {
+  readonly #sockets: () => StandInSockets;
+
+  constructor(files: Files, sockets: () => StandInSockets) {
+    super(files);
+    this.#sockets = sockets;
+  }
+
+  isStepUnderWay(): Promise<boolean> {
+    return Promise.resolve(this.#sockets().isUnderWay);
+  }
+
+  make(location: string): Promise<void> {
+    this.#sockets().ensureDatabase(location);
+    return Promise.resolve();
+  }
+
+  protected url(name: string): string {
+    return this.#sockets().url(name);
+  }
+}
+
+function isStarted<T>(server: T | undefined): T {
+  if (server) return server;
+  throw new Error("expected a server that was started");
+}
+
 /** The same tests on each database; those on PostgreSQL are skipped if it is not installed. */
 export function onEachDatabase(define: (databases: Databases) => void): void {
   const files = new Files();
@@ -156,10 +200,15 @@ export function onEachDatabase(define: (databases: Databases) => void): void {
     });
     afterEach(() => files.clean());
     afterAll(() => server?.remove());
-    const started = (): PostgresServer => {
-      if (server) return server;
-      throw new Error("expected a server that was started");
-    };
-    define(new PostgresDatabases(files, started));
+    define(new PostgresDatabases(files, () => isStarted(server)));
+  });
+  describe("on the stand-in for PostgreSQL", () => {
+    let sockets: StandInSockets | undefined;
+    beforeAll(async () => {
+      sockets = await StandInSockets.start();
+    });
+    afterEach(() => files.clean());
+    afterAll(() => sockets?.close());
+    define(new StandInDatabases(files, () => isStarted(sockets)));
   });
 }
