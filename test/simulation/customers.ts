@@ -257,7 +257,12 @@ export class Customers {
   /** Every tip that was acknowledged is in the account's list. */
   async #checkTips(customer: Customer, life: ServiceLife): Promise<void> {
     const acknowledged = customer.tips.filter(({ state }) => state === "counted");
-    const listed = await life.sales.registrar.ofAccount(customer.id, null, tipsListed);
+    const asked = life.sales.registrar.ofAccount(customer.id, null, tipsListed);
+    const listed = await asked.catch((error: unknown) => {
+      if (this.#disk.wasSilentLately) return null;
+      throw error;
+    });
+    if (!listed) return;
     const states = new Map(listed.map(({ signature, state }) => [signature, state]));
     for (const { order, signature } of acknowledged)
       this.#guard(() => {

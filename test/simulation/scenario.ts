@@ -12,6 +12,7 @@ import {
   drawNonceActions,
   type GatewayAction,
 } from "./gateway/gateway-scenario.ts";
+import { drawPostgresActions, type PostgresAction } from "./postgres/postgres-scenario.ts";
 import { type DiskFailure, diskFailures } from "./simulated-disk.ts";
 
 export const slotMs = 400;
@@ -89,7 +90,7 @@ type Action =
       readonly forMs: number;
     };
 
-export type ScenarioEvent = (Action | GatewayAction) & {
+export type ScenarioEvent = (Action | GatewayAction | PostgresAction) & {
   /** Unique; also the seed of its details. */
   readonly number: number;
   readonly atMs: number;
@@ -109,6 +110,7 @@ const firstBurstNumber = 1 << 24;
 const firstStopNumber = 1 << 25;
 const firstGatewayReloadNumber = 1 << 26;
 const firstReceiverNumber = 1 << 27;
+const firstPostgresNumber = 1 << 28;
 const addressesPerCustomer = 3;
 const fixedAddresses = ["9.9.0.1:9000", "9.9.0.2:9000", "9.9.0.3:9000"];
 const amounts = [3, 10, 15, 40, 60, 100];
@@ -321,7 +323,7 @@ export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
   const events: ScenarioEvent[] = [];
   const parents: bigint[] = [];
   let number = 0;
-  const add = (atMs: number, action: Action | GatewayAction): void => {
+  const add = (atMs: number, action: Action | GatewayAction | PostgresAction): void => {
     events.push({ ...action, number: number++, atMs });
   };
   for (let i = 0; i < slots; i++) {
@@ -361,6 +363,8 @@ export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
   for (const { atMs, action } of drawReceivers(seed, slots, events)) add(atMs, action);
   number = firstDiskNumber;
   for (const { atMs, action } of drawDiskFailures(seed, slots, events)) add(atMs, action);
+  number = firstPostgresNumber;
+  for (const { atMs, action } of drawPostgresActions(seed, { slots, slotMs })) add(atMs, action);
   return events.toSorted((a, b) => a.atMs - b.atMs || a.number - b.number);
 }
 

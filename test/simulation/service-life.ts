@@ -11,8 +11,7 @@ import {
   SignatureVerifier,
   TransactionInspector,
 } from "../../src/gateway/transactions/transaction-checks.ts";
-import { migrate } from "../../src/platform/store/migrations.ts";
-import { SqliteDriver } from "../../src/platform/store/sqlite/driver.ts";
+import type { SqlDriver } from "../../src/platform/store/driver.ts";
 import { SqlDestinationStore } from "../../src/platform/store/tables/destination-store.ts";
 import { SqlRegistrationStore } from "../../src/platform/store/tables/registration-store.ts";
 import { SqlTierStore } from "../../src/platform/store/tables/tier-store.ts";
@@ -36,6 +35,8 @@ import { MemoryNetwork, type PartnerListener } from "./gateway/memory-network.ts
 import type { ProcessNode } from "./gateway/node.ts";
 import { FastPathThread } from "./http/fast-path-thread.ts";
 import { MemoryCallers } from "./http/memory-callers.ts";
+import { openDatabase } from "./open-database.ts";
+import type { SimulatedPostgres } from "./postgres/simulated-postgres.ts";
 import { accounts, type FixedDestination, sourceNames, tierNames } from "./scenario.ts";
 import type { SimulatedDisk } from "./simulated-disk.ts";
 import { ProcessClock, type WallTime } from "./simulated-time.ts";
@@ -127,6 +128,8 @@ export class SimulatedProcess {
 export interface LifeOptions {
   readonly process: SimulatedProcess;
   readonly disk: SimulatedDisk;
+  /** null: the store is SQLite. */
+  readonly postgres: SimulatedPostgres | null;
   readonly config: Config;
   readonly schedule: LeaderSchedule;
   readonly node: ProcessNode;
@@ -157,12 +160,12 @@ interface OpenedService {
 interface SharedDependencies {
   readonly service: RelayService;
   readonly log: Logger;
-  readonly driver: SqliteDriver;
+  readonly driver: SqlDriver;
   readonly verifier: SignatureVerifier;
 }
 
 /** The accounts of all customers, as the operator creates them before the first start. */
-async function addAccounts(driver: SqliteDriver): Promise<void> {
+async function addAccounts(driver: SqlDriver): Promise<void> {
   const sql = `INSERT INTO accounts (id, name, created_ns) VALUES ($1, $2, $3)
     ON CONFLICT (id) DO NOTHING`;
   const statements = accounts.map(({ id, name }) => ({ sql, params: [id, name, 0n] }));
@@ -202,7 +205,7 @@ async function openSales(
   const tiers = new AccountTiers({ rules: tierRules, store: tierStore, clock, log });
   const leadership = new TierLeadership({
     store: tierStore,
-    locks: { tryLock: (name) => driver.tryLock(name) },
+    locks: { tryLock: (name, onLost) => driver.tryLock(name, onLost) },
     tiers,
     registrations,
     clock,
@@ -252,7 +255,6 @@ export class ServiceLife {
   /** Settles when customers are served. The database may be in any state that a crash left. */
   static async open(options: LifeOptions): Promise<ServiceLife> {
     const { process, disk, config, schedule, onLine } = options;
-    const { databasePath } = disk;
     const { clock, network, callers, fastPath } = process;
     const log = createLogger({ stream: { write: onLine }, level: "warn" });
     const opened = Relay.simulate({ ...relayOptionsOf(config.relay), prefault: false }, clock);
@@ -267,13 +269,7 @@ export class ServiceLife {
       clock,
     });
     await service.start();
-    const driver = await SqliteDriver.open({
-      path: databasePath,
-      clock,
-      log,
-      start: disk.start,
-    });
-    await migrate(driver, "blob");
+    const driver = await openDatabase(options, log);
     await addAccounts(driver);
     const verifier = SignatureVerifier.open({ threads: 1, queueMax: 1 });
     process.onKill(() => verifier.close());
@@ -282,7 +278,7 @@ export class ServiceLife {
     const gateway = await GatewayLife.open({
       ...shared,
       clock,
-      databasePath,
+      journalPath: options.postgres ? null : disk.databasePath,
       journalCalls: disk.journalCalls,
       isDurable: options.isDurable,
       minimumTip: options.minimumTip,

@@ -66,6 +66,7 @@ export class SimulatedDisk {
   /** The failures in progress, the newest last. */
   #failing: { readonly failure: DiskFailure; readonly random: SeededRandom }[] = [];
   #failsSinceMs: number | null = null;
+  #silentUntilMs = Number.NEGATIVE_INFINITY;
   /** When the last failure ends, or ended. */
   failedUntilMs = 0;
   /** In addition to the usual duration of a commit. */
@@ -87,7 +88,7 @@ export class SimulatedDisk {
   readonly start = (options: SqliteOptions): Worker => {
     const thread = new DiskThread(this.#time, options, {
       delayNs: () => commitNs + this.delayNs,
-      failure: () => this.#drawFailure(),
+      failure: () => this.drawFailure(),
     });
     this.#threads.add(thread);
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the driver uses these members only
@@ -111,11 +112,26 @@ export class SimulatedDisk {
   fail(failure: DiskFailure, forMs: number, random: SeededRandom): void {
     const failing = { failure, random };
     this.#failing.push(failing);
-    if (this.workedBeforeMs === this.#time.nowMs) this.#failsSinceMs = this.#time.nowMs;
-    this.failedUntilMs = Math.max(this.failedUntilMs, this.#time.nowMs + forMs);
+    this.#failFor(forMs);
     this.#time.at(this.#time.nowNs + forMs * 1e6, () => {
       this.#failing = this.#failing.filter((each) => each !== failing);
     });
+  }
+
+  /** The database does not answer for this time, and calls may fail, also those that only read. */
+  interrupt(forMs: number): void {
+    this.#failFor(forMs);
+    this.#silentUntilMs = Math.max(this.#silentUntilMs, this.#time.nowMs + forMs);
+  }
+
+  /** Whether a call that only reads may report a failure now. */
+  get wasSilentLately(): boolean {
+    return this.#time.nowMs <= this.#silentUntilMs + caughtUpMs;
+  }
+
+  #failFor(forMs: number): void {
+    if (this.workedBeforeMs === this.#time.nowMs) this.#failsSinceMs = this.#time.nowMs;
+    this.failedUntilMs = Math.max(this.failedUntilMs, this.#time.nowMs + forMs);
   }
 
   /** Whether a call may report a failure now. */
@@ -150,7 +166,8 @@ export class SimulatedDisk {
     this.#threads.clear();
   }
 
-  #drawFailure(): DiskFailure | null {
+  /** Drawn for each commit; null: it works. */
+  drawFailure(): DiskFailure | null {
     const failing = this.#failing.at(-1);
     return failing?.random.happens(0.7) ? failing.failure : null;
   }

@@ -10,6 +10,8 @@ import { Cluster, firstSlot, type SlotPlan } from "./cluster.ts";
 import { Customers } from "./customers.ts";
 import { GatewayWorld, type PartnerSlots } from "./gateway/gateway-world.ts";
 import { addressKey, type Sent, stepRelay } from "./network.ts";
+import { isOnPostgres } from "./postgres/postgres-scenario.ts";
+import { SimulatedPostgres } from "./postgres/simulated-postgres.ts";
 import { Receivers } from "./receivers.ts";
 import { type CheckedArrival, type Entitlement, RelayChecks, Violation } from "./relay-checks.ts";
 import { RunDigest } from "./run-digest.ts";
@@ -88,6 +90,8 @@ export class World {
   readonly #time = new SimulatedTime();
   readonly #wall = new WallTime(this.#time);
   readonly #disk: SimulatedDisk;
+  /** null: the store is SQLite. */
+  #postgres: SimulatedPostgres | null = null;
   readonly #cluster: Cluster;
   readonly #sources: Sources;
   readonly #customers: Customers;
@@ -147,8 +151,9 @@ export class World {
 
   /** Ends at the first violation. */
   async run(): Promise<RunResult> {
-    const { events } = this.#options;
+    const { seed, events } = this.#options;
     try {
+      if (isOnPostgres(seed)) this.#postgres = await this.#openPostgres(seed);
       this.#start();
       for (const event of events) {
         this.#time.at(event.atMs * 1e6, () => this.#guard(() => this.#handle(event)));
@@ -160,6 +165,7 @@ export class World {
     } finally {
       this.#process?.kill();
       this.#disk.end();
+      this.#postgres?.end();
       rmSync(this.#folder, { recursive: true, force: true });
     }
     return {
@@ -176,6 +182,15 @@ export class World {
 
   #configOf(choices: Omit<OperatorChoices, "workers">): Config {
     return configOf({ ...choices, workers: this.#workers });
+  }
+
+  #openPostgres(seed: number): Promise<SimulatedPostgres> {
+    return SimulatedPostgres.open({
+      wall: this.#wall,
+      disk: this.#disk,
+      random: new SeededRandom(BigInt(seed) + 0x9057_90e5_0000n),
+      note: (text) => this.#note(text),
+    });
   }
 
   #newChecks(): RelayChecks {
@@ -213,6 +228,7 @@ export class World {
 
   #start(): void {
     const number = ++this.#lives;
+    const beganMs = this.#time.nowMs;
     const { seed } = this.#options;
     const choices = this.#choices;
     const process = new SimulatedProcess(seed, this.#wall, this.#gateway.partners);
@@ -224,6 +240,7 @@ export class World {
       node: this.#gateway.node.ofProcess(process.clock),
       partners: this.#cluster.partners,
       disk: this.#disk,
+      postgres: this.#postgres,
       config: this.#configOf(choices),
       schedule: this.#cluster.schedule,
       random: new SeededRandom(BigInt(seed) * 1000n + BigInt(number)),
@@ -249,7 +266,7 @@ export class World {
       (error: unknown) =>
         this.#guard(() => {
           if (number !== this.#lives) return;
-          if (this.#disk.hasFailedLately) {
+          if (this.#disk.hasFailedLately || this.#postgres?.wasDisturbedSince(beganMs)) {
             this.#note(`service ${number} could not start: ${String(error)}`);
             this.#crash(restartMs, new SeededRandom(BigInt(seed) * 1000n + BigInt(number)));
             return;
@@ -339,6 +356,11 @@ export class World {
       case "send alt":
       case "reload gateway":
         this.#gateway.handle(event);
+        return;
+      case "connection breaks":
+      case "postgres restarts":
+      case "postgres stalls":
+        this.#postgres?.handle(event);
     }
   }
 

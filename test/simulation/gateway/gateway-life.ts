@@ -119,7 +119,8 @@ export interface GatewayLifeOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly driver: SqlDriver;
-  readonly databasePath: string;
+  /** The database beside which the journal is; null: PostgreSQL, which needs none. */
+  readonly journalPath: string | null;
   readonly journalCalls: JournalCalls;
   /** In lamports. */
   readonly minimumTip: number;
@@ -142,12 +143,13 @@ const codec = { decode: decodeBase58, encode: encodeBase58 };
 
 /** As Store.open does it. */
 async function openStore(options: GatewayLifeOptions): Promise<SubmissionStore> {
-  const { driver, databasePath, journalCalls, isDurable, clock, log, onKill } = options;
-  await replayJournal(databasePath, driver);
+  const { driver, journalPath, journalCalls, isDurable, clock, log, onKill } = options;
   const durability = isDurable ? "durable" : "survives-kill";
+  if (journalPath === null) return new SqlSubmissionStore(driver, codec, "node-1", durability);
+  await replayJournal(journalPath, driver);
   const database = new SqlSubmissionStore(driver, codec, "", durability);
   if (isDurable) return database;
-  const journal = new SubmissionJournal(databasePath, columns, journalCalls);
+  const journal = new SubmissionJournal(journalPath, columns, journalCalls);
   onKill(() => journal.close());
   const onFailure = (error: unknown): void => log.warn(`journal: ${String(error)}`);
   return new JournaledSubmissionStore({ database, journal, clock, onFailure });

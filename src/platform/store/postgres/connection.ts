@@ -4,6 +4,7 @@
 // is an optional package. A server that does not answer in time counts as lost, and so does a read-only
 // one: the connection is closed, and waiting calls get an error.
 
+import type { Duplex } from "node:stream";
 import type { Client } from "pg";
 import type { Clock } from "../../../core/clock.ts";
 import { messageOf, quote, ShredwayError } from "../../../core/errors.ts";
@@ -47,6 +48,8 @@ interface ConnectionOptions {
   readonly url: string;
   readonly clock: Clock;
   readonly times: PostgresTimes;
+  /** Default: a socket of the kernel. */
+  readonly openStream?: (() => Duplex) | undefined;
 }
 
 interface Command {
@@ -68,9 +71,13 @@ export function isFailure(result: Result): result is Failure {
   return "code" in result;
 }
 
-async function load(): Promise<typeof import("pg")> {
+let loaded: Promise<typeof import("pg")> | undefined;
+
+/** Loads the package once. Throws ShredwayError "store_failed" without it. */
+export async function loadPostgresClient(): Promise<typeof import("pg")> {
   try {
-    return await import("pg");
+    loaded ??= import("pg");
+    return await loaded;
   } catch (cause) {
     throw new ShredwayError(
       "store_failed",
@@ -112,8 +119,8 @@ export class PostgresConnection {
    * "store_failed" without the package.
    */
   static async open(options: ConnectionOptions, purpose: string): Promise<PostgresConnection> {
-    const { url } = options;
-    const pg = await load();
+    const { url, openStream } = options;
+    const pg = await loadPostgresClient();
     let connection: PostgresConnection | undefined;
     try {
       const client = new pg.default.Client({
@@ -121,6 +128,7 @@ export class PostgresConnection {
         application_name: purpose,
         keepAlive: true,
         pipeline: true,
+        ...(openStream && { stream: openStream }),
       });
       connection = new PostgresConnection(client, options);
       await connection.#connect();

@@ -4,6 +4,7 @@
 // next one, in order. If the server is unreachable, callers get an error after a time that bridges a
 // restart. The driver continues when the server returns.
 
+import type { Duplex } from "node:stream";
 import type { Clock } from "../../../core/clock.ts";
 import { ShredwayError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/log.ts";
@@ -40,6 +41,10 @@ export interface PostgresDriverOptions {
   readonly mustExist?: boolean;
   readonly counts?: StoreCounts | undefined;
   readonly times?: Partial<PostgresTimes & WriterTimes & LockTimes>;
+  /** Opens the connections to servers. Default: sockets of the kernel. */
+  readonly openStream?: () => Duplex;
+  /** From 0 to below 1. Default: Math.random. */
+  readonly random?: () => number;
 }
 
 interface Job extends Transaction {
@@ -92,9 +97,9 @@ export class PostgresDriver implements SqlDriver {
 
   /** Throws ShredwayError "store_failed"; "config_invalid" for an invalid URL. */
   static async open(options: PostgresDriverOptions): Promise<PostgresDriver> {
-    const { url, clock, log, mustExist = false } = options;
+    const { url, clock, log, mustExist = false, openStream, random = Math.random } = options;
     const times = { ...defaultTimes, ...defaultWriting, ...defaultLockTimes, ...options.times };
-    const servers = new PostgresServers({ url, clock, times });
+    const servers = new PostgresServers({ url, clock, times, openStream });
     const address = { servers, clock, log };
     const listeners = new ForeignChangeListeners(log);
     const onNews: ForeignChangeListener = (news) => listeners.notify(news);
@@ -103,7 +108,7 @@ export class PostgresDriver implements SqlDriver {
     try {
       const warnings = await poll(servers, mustExist);
       const onLateCommit = (): void => news?.notifyGap();
-      writer = await PostgresWriter.open({ ...address, writing: times, onLateCommit });
+      writer = await PostgresWriter.open({ ...address, writing: times, onLateCommit, random });
       const { id } = writer;
       news = await PostgresNews.open({ ...address, own: id, onNews });
       const readers = new PostgresReaders({ ...address, waitMs: times.waitMs });

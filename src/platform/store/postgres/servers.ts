@@ -4,6 +4,7 @@
 // with the last one that accepted changes. Replicas are skipped. While this process lives, it also skips
 // a server from which another one took over, because its data is stale.
 
+import type { Duplex } from "node:stream";
 import type { Clock } from "../../../core/clock.ts";
 import {
   type PostgresHost,
@@ -25,6 +26,8 @@ interface ServersOptions {
   readonly url: string;
   readonly clock: Clock;
   readonly times: PostgresTimes;
+  /** Default: a socket of the kernel. */
+  readonly openStream?: (() => Duplex) | undefined;
 }
 
 /** The parameters of an open connection attempt. */
@@ -56,17 +59,19 @@ export class PostgresServers {
   readonly #hosts: readonly PostgresHost[];
   readonly #clock: Clock;
   readonly #times: PostgresTimes;
+  readonly #openStream: (() => Duplex) | undefined;
   /** The one that accepted changes last. */
   #last = 0;
   #timeline = 0n;
   #open: { readonly connection: PostgresConnection; readonly timeline: bigint }[] = [];
 
   /** Throws ShredwayError "config_invalid". */
-  constructor({ url, clock, times }: ServersOptions) {
+  constructor({ url, clock, times, openStream }: ServersOptions) {
     this.name = postgresName(url);
     this.#hosts = postgresHosts(url);
     this.#clock = clock;
     this.#times = times;
+    this.#openStream = openStream;
   }
 
   /**
@@ -96,7 +101,8 @@ export class PostgresServers {
     const count = this.#hosts.length;
     // The time limit for all servers together is that of one.
     const times = { ...this.#times, connectMs: Math.ceil(this.#times.connectMs / count) };
-    const connection = await PostgresConnection.open({ url, clock: this.#clock, times }, purpose);
+    const options = { url, clock: this.#clock, times, openStream: this.#openStream };
+    const connection = await PostgresConnection.open(options, purpose);
     if (count === 1) return connection;
     const timeline = await timelineOf(connection);
     this.#open = this.#open.filter((one) => !one.connection.isLost);

@@ -56,6 +56,8 @@ interface WriterOptions extends PostgresAddress {
   readonly writing: WriterTimes;
   /** A commit that was reported as unknown turned out to be committed. */
   readonly onLateCommit: () => void;
+  /** From 0 to below 1. */
+  readonly random: () => number;
 }
 
 export interface Transaction extends ChangeNotification {
@@ -129,7 +131,8 @@ export class PostgresWriter {
       const results = await this.#commit([transaction], endNs);
       if (results !== "conflict") return results;
       if (tries === conflictsMax) return [{ code: "40001", message: `${tries} times` }];
-      await this.#options.clock.sleep(Math.random() * firstPauseMs * tries);
+      const { clock, random } = this.#options;
+      await clock.sleep(random() * firstPauseMs * tries);
     }
   }
 

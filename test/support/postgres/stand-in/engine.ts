@@ -5,7 +5,7 @@
 // about others is answered by objects of the schema `standin`, which precedes pg_catalog in the search path.
 
 import type { PGlite } from "@electric-sql/pglite";
-import { messagesIn, queryMessage } from "./messages.ts";
+import { closeMessages, messagesIn, queryMessage } from "./messages.ts";
 
 /** A session, as its functions and views show it. */
 export interface EngineSession {
@@ -78,11 +78,33 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
+/** Functions of JavaScript that are the engine's clocks and timer. */
+type Clocks = Readonly<Record<"now" | "monotonic" | "timer", unknown>>;
+
+function presentClocks(): Clocks {
+  const { now } = Date;
+  const monotonic: unknown = Reflect.get(performance, "now");
+  return { now, monotonic, timer: globalThis.setTimeout };
+}
+
+function setClocks({ now, monotonic, timer }: Clocks): void {
+  Reflect.set(Date, "now", now);
+  Reflect.set(performance, "now", monotonic);
+  Reflect.set(globalThis, "setTimeout", timer);
+}
+
+/** Taken before a simulation replaces them. */
+const realClocks = presentClocks();
+/** The engine would be interrupted in real time; its timers only serve statistics. */
+const noTimer = (): number => 0;
+
 let opened: Promise<PostgresEngine> | undefined;
 
 export class PostgresEngine {
   readonly #database: PGlite;
   #active: EngineSession | null = null;
+  /** The time that the engine reads; null: the real one. */
+  nowMs: (() => number) | null = null;
 
   /** The engine of this process. Its start takes one or two seconds. */
   static open(): Promise<PostgresEngine> {
@@ -92,9 +114,15 @@ export class PostgresEngine {
 
   static async #start(): Promise<PostgresEngine> {
     const { PGlite } = await import("@electric-sql/pglite");
-    const engine = new PostgresEngine(await PGlite.create({ postgresqlconf: settings }));
-    engine.#do(objects);
-    return engine;
+    const clocks = presentClocks();
+    setClocks(realClocks);
+    try {
+      const engine = new PostgresEngine(await PGlite.create({ postgresqlconf: settings }));
+      engine.#do(objects);
+      return engine;
+    } finally {
+      setClocks(clocks);
+    }
   }
 
   private constructor(database: PGlite) {
@@ -119,8 +147,10 @@ export class PostgresEngine {
   /** `statements`: names of its prepared statements. Rolls its transaction back. */
   end({ pid }: EngineSession, statements: readonly string[], isInTransaction: boolean): void {
     if (isInTransaction) this.#do("ROLLBACK");
-    const rows = `DELETE FROM standin.sessions WHERE pid = ${pid}; DELETE FROM standin.locks WHERE pid = ${pid}`;
-    this.#do([rows, ...statements.map((name) => `DEALLOCATE "${name}"`)].join("; "));
+    this.#do(
+      `DELETE FROM standin.sessions WHERE pid = ${pid}; DELETE FROM standin.locks WHERE pid = ${pid}`,
+    );
+    this.#answer(closeMessages(statements));
   }
 
   /** One or more requests of a session; no other one may be inside of a transaction. */
@@ -141,7 +171,7 @@ export class PostgresEngine {
   }
 
   #answer(bytes: Uint8Array): EngineAnswer {
-    const answer = Buffer.from(this.#database.execProtocolRawSync(bytes));
+    const answer = this.#execute(bytes);
     const notifications: Buffer[] = [];
     const others: Buffer[] = [];
     let status: TransactionStatus = "I";
@@ -157,8 +187,21 @@ export class PostgresEngine {
     return { bytes: isPlain ? answer : Buffer.concat(others), status, notifications };
   }
 
+  #execute(bytes: Uint8Array): Buffer {
+    const clocks = presentClocks();
+    const time = this.nowMs?.();
+    const now = time === undefined ? realClocks.now : () => time;
+    const monotonic = time === undefined ? realClocks.monotonic : () => time;
+    setClocks({ now, monotonic, timer: noTimer });
+    try {
+      return Buffer.from(this.#database.execProtocolRawSync(bytes));
+    } finally {
+      setClocks(clocks);
+    }
+  }
+
   #do(sql: string): void {
-    const answer = Buffer.from(this.#database.execProtocolRawSync(queryMessage(sql)));
+    const answer = this.#execute(queryMessage(sql));
     for (const { type, bytes } of messagesIn(answer)) {
       if (type !== "E") continue;
       throw new Error(`the stand-in failed: ${bytes.toString("utf8", 5)}\n${sql}`);

@@ -42,6 +42,12 @@ export function queryMessage(sql: string): Buffer {
   return message("Q", sql);
 }
 
+/** Forgets prepared statements, also those that failed. */
+export function closeMessages(statements: readonly string[]): Buffer {
+  const closes = statements.map((name) => message("C", Buffer.from("S"), name));
+  return Buffer.concat([...closes, message("S")]);
+}
+
 /** The answer to a start-up packet. */
 export function startedMessages(pid: number): Buffer {
   return Buffer.concat([

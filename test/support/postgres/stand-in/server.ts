@@ -77,6 +77,8 @@ export class StandInServer {
 
   /** Runs `action` now and returns true, or later, when the transaction of another session has ended. */
   enter(session: StandInSession, action: () => void): boolean {
+    // The engine has no second backend, on which the others could go on until the server notices it.
+    if (this.#owner !== session && this.#owner?.isForsaken) this.#owner.end(null);
     if (this.#owner === null || this.#owner === session) return true;
     this.#waiting.push(action);
     return false;

@@ -46,6 +46,7 @@ export class StandInSession {
   #isLeaving = false;
   /** It ends after the request that is being executed. */
   #isDoomed = false;
+  #isLost = false;
   #isOver = false;
   #idleTimer: Timer | undefined;
 
@@ -85,6 +86,16 @@ export class StandInSession {
   leave(): void {
     this.#isLeaving = true;
     this.#work();
+  }
+
+  /** Nothing of the client arrives any more, and the server has not noticed it. */
+  lose(): void {
+    this.#isLost = true;
+  }
+
+  /** Its client is lost, and it executes no commit. */
+  get isForsaken(): boolean {
+    return this.#isLost && !this.#isCommitting;
   }
 
   /** The connection was reset: only a commit that is under way is executed. */
