@@ -32,7 +32,9 @@ export class ReceiveReport {
     const now = this.#relay.updateReceiving();
     for (const problem of now) {
       if (this.#problems.includes(problem)) continue;
-      this.#log.warn(`relay: AF_XDP does not receive on ${problem}. Sockets receive meanwhile`);
+      this.#log.warn(
+        `relay: AF_XDP does not receive on ${problem}. Until it does, sockets receive what arrives there`,
+      );
     }
     if (now.length === 0 && this.#problems.length > 0)
       this.#log.info("relay: AF_XDP receives again on all of its interfaces");

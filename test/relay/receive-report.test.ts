@@ -30,11 +30,11 @@ it("reports each problem once, and the end of all", () => {
   };
   expect(messages([])).toEqual([]);
   expect(messages([down])).toEqual([
-    `relay: AF_XDP does not receive on ${down}. Sockets receive meanwhile`,
+    `relay: AF_XDP does not receive on ${down}. Until it does, sockets receive what arrives there`,
   ]);
   expect(messages([down])).toEqual([]);
   expect(messages([down, removed])).toEqual([
-    `relay: AF_XDP does not receive on ${removed}. Sockets receive meanwhile`,
+    `relay: AF_XDP does not receive on ${removed}. Until it does, sockets receive what arrives there`,
   ]);
   expect(messages([])).toEqual(["relay: AF_XDP receives again on all of its interfaces"]);
   expect(messages([])).toEqual([]);
