@@ -10,6 +10,7 @@ import {
   drawGatewayActions,
   drawGatewayReloads,
   drawNonceActions,
+  drawWatchedNonces,
   type GatewayAction,
 } from "./gateway/gateway-scenario.ts";
 import { drawPostgresActions, type PostgresAction } from "./postgres/postgres-scenario.ts";
@@ -111,6 +112,8 @@ const firstStopNumber = 1 << 25;
 const firstGatewayReloadNumber = 1 << 26;
 const firstReceiverNumber = 1 << 27;
 const firstPostgresNumber = 1 << 28;
+const firstSilenceNumber = 1 << 29;
+const firstWatchNumber = 1 << 30;
 const addressesPerCustomer = 3;
 const fixedAddresses = ["9.9.0.1:9000", "9.9.0.2:9000", "9.9.0.3:9000"];
 const amounts = [3, 10, 15, 40, 60, 100];
@@ -238,6 +241,36 @@ function drawCaptures(seed: number, slots: number): { atMs: number; action: Acti
   });
 }
 
+const slotNodeShare = 0.2;
+
+function slotNodeRandom(seed: number): SeededRandom {
+  return new SeededRandom(BigInt(seed) + 0x5152_0000_0000n);
+}
+
+/** In some seeds, the operator has configured a node, from which the relay takes slots, too. */
+export function hasSlotNode(seed: number): boolean {
+  return slotNodeRandom(seed).happens(slotNodeShare);
+}
+
+/** With such a node, all sources are silent at the begin of the run and around another start of the service. */
+function drawSilences(seed: number, slots: number): { atMs: number; action: Action }[] {
+  const random = slotNodeRandom(seed);
+  if (!random.happens(slotNodeShare)) return [];
+  const silence = (atMs: number): { atMs: number; action: Action }[] => {
+    const forMs = 12_000 + random.below(8_000);
+    return sourceNames.map((source) => ({ atMs, action: { kind: "outage", source, forMs } }));
+  };
+  const laterMs = 20_000 + random.below(slots * slotMs);
+  const downMs = 50 + random.below(500);
+  const isInRun = laterMs + 1_500 < slots * slotMs;
+  return [
+    ...silence(0),
+    ...(isInRun
+      ? [...silence(laterMs), { atMs: laterMs + 1_500, action: { kind: "crash", downMs } } as const]
+      : []),
+  ];
+}
+
 const stopShare = 0.3;
 const stopMinMs = 3_000;
 /** More than most transactions pay. */
@@ -361,6 +394,11 @@ export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
   for (const { atMs, action } of drawStops(seed, slots)) add(atMs, action);
   number = firstReceiverNumber;
   for (const { atMs, action } of drawReceivers(seed, slots, events)) add(atMs, action);
+  number = firstWatchNumber;
+  const watched = drawWatchedNonces(seed, { slots, slotMs, customers: customerCount });
+  for (const { atMs, action } of watched) add(atMs, action);
+  number = firstSilenceNumber;
+  for (const { atMs, action } of drawSilences(seed, slots)) add(atMs, action);
   number = firstDiskNumber;
   for (const { atMs, action } of drawDiskFailures(seed, slots, events)) add(atMs, action);
   number = firstPostgresNumber;

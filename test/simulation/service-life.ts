@@ -18,7 +18,9 @@ import { SqlTierStore } from "../../src/platform/store/tables/tier-store.ts";
 import { decodeBase58, encodeBase58 } from "../../src/relay/data-plane/base58.ts";
 import type { NativeSimulatedRelay } from "../../src/relay/data-plane/native.ts";
 import { Relay } from "../../src/relay/data-plane/relay.ts";
+import type { LeaderNode } from "../../src/relay/leaders/rpc-leader-schedule.ts";
 import type { LeaderSchedule } from "../../src/relay/leaders/schedule.ts";
+import type { SlotNode } from "../../src/relay/leaders/slot-clock-updates.ts";
 import { RelayService } from "../../src/relay/relay-service.ts";
 import { relayOptionsOf } from "../../src/relay/relay-tables.ts";
 import { destinationSettingsOf } from "../../src/shreds/destinations/destination-rules.ts";
@@ -133,6 +135,8 @@ export interface LifeOptions {
   readonly config: Config;
   readonly schedule: LeaderSchedule;
   readonly node: ProcessNode;
+  /** Whether the relay asks it for the slot. */
+  readonly hasSlotNode: boolean;
   /** Identities of the alternative partners in base58. */
   readonly partners: ReadonlySet<string>;
   /** Whether a submission waits for the disk. */
@@ -162,6 +166,12 @@ interface SharedDependencies {
   readonly log: Logger;
   readonly driver: SqlDriver;
   readonly verifier: SignatureVerifier;
+}
+
+/** The leader schedule is a file, so that nobody asks the node for it. */
+function slotNodeOf({ slot }: ProcessNode): LeaderNode & SlotNode {
+  const refuse = (): Promise<never> => Promise.reject(new Error("expected no such question"));
+  return { host: "simulated node", slot, epochInfo: refuse, leaderSchedule: refuse };
 }
 
 /** The accounts of all customers, as the operator creates them before the first start. */
@@ -264,6 +274,7 @@ export class ServiceLife {
       config,
       readLeaders: () => schedule,
       readOwnAddresses: () => [],
+      ...(options.hasSlotNode && { node: slotNodeOf(options.node) }),
       slotFile: join(disk.folder, "highest-slot.json"),
       log,
       clock,

@@ -18,6 +18,7 @@ import { RunDigest } from "./run-digest.ts";
 import {
   describeEvent,
   fixedAtStart,
+  hasSlotNode,
   type ScenarioEvent,
   slotMs,
   sourceNames,
@@ -33,6 +34,7 @@ import {
 } from "./service-life.ts";
 import { SimulatedDisk } from "./simulated-disk.ts";
 import { SimulatedTime, WallTime } from "./simulated-time.ts";
+import { SlotChecks } from "./slot-checks.ts";
 import { Sources } from "./sources.ts";
 
 /** Without arrivals, the relay runs this often. */
@@ -102,6 +104,8 @@ export class World {
   readonly #workers: number;
   #choices: Omit<OperatorChoices, "workers"> = { fixed: fixedAtStart(), tiers: tierNames };
   readonly #gateway: GatewayWorld;
+  /** null: the relay asks no node for the slot. */
+  readonly #slotChecks: SlotChecks | null;
   #process: SimulatedProcess | null = null;
   #life: ServiceLife | null = null;
   #lives = 0;
@@ -139,6 +143,9 @@ export class World {
       disk: this.#disk,
       life: () => this.#life,
     });
+    const { chain, node } = this.#gateway;
+    const nowMs = (): number => this.#time.nowMs;
+    this.#slotChecks = hasSlotNode(options.seed) ? new SlotChecks({ chain, node, nowMs }) : null;
     this.#customers = new Customers({
       wall: this.#wall,
       disk: this.#disk,
@@ -239,6 +246,7 @@ export class World {
       minimumTip: this.#gateway.minimumTip,
       node: this.#gateway.node.ofProcess(process.clock),
       partners: this.#cluster.partners,
+      hasSlotNode: this.#slotChecks !== null,
       disk: this.#disk,
       postgres: this.#postgres,
       config: this.#configOf(choices),
@@ -257,6 +265,7 @@ export class World {
           if (this.#choices !== choices) life.reload(this.#configOf(this.#choices));
           this.#checks = this.#newChecks();
           this.#unsettle();
+          this.#slotChecks?.restarted();
           this.#note(`service ${number} runs`);
           this.#customers.restarted(life, this.#newestSlot ?? firstSlot);
           this.#receivers.restarted(life);
@@ -286,6 +295,7 @@ export class World {
     switch (event.kind) {
       case "slot":
         this.#gateway.check();
+        if (this.#life) this.#slotChecks?.check(this.#life.service.leaders().slot ?? null);
         if (!this.#gateway.chain.isStopped) this.#produce(event, event.plan);
         return;
       case "cluster stops":
@@ -319,6 +329,7 @@ export class World {
         this.#customers.clockWasSet(event.byMs);
         this.#receivers.observeAgain();
         this.#gateway.clockWasSet();
+        this.#slotChecks?.clockWasSet();
         this.#unsettle();
         return;
       case "crash":

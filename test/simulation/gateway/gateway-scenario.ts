@@ -6,7 +6,7 @@ import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import { type SendMethod, sendMethods } from "./call-rules.ts";
 import { type KeyKind, keyKinds } from "./key-kinds.ts";
 import { type NodeMood, nodeMoods } from "./node.ts";
-import { drawNonceAction, type NonceAction, nonceRates } from "./nonce-scenario.ts";
+import { drawNonceAction, type NonceAction, nonceRates, ownNonces } from "./nonce-scenario.ts";
 import { costlyTip, type PartnerMood, type PartnerName, partnerMoods } from "./partners.ts";
 import { minimumTip, type TransactionChoice } from "./transactions.ts";
 
@@ -156,6 +156,46 @@ export function drawNonceActions(
   )
     .flat()
     .toSorted((a, b) => a.atMs - b.atMs);
+}
+
+const watchShares = [0, 0, 0.04];
+const watchedCalls = 12;
+const watchedEveryMs = 500;
+
+/**
+ * A customer asks for a value again and again, while its owner advances it in slots one after the other and each
+ * answer is from another node.
+ */
+export function drawWatchedNonces(
+  seed: number,
+  { slots, slotMs, customers }: RunShape,
+): TimedGatewayAction[] {
+  const random = new SeededRandom(BigInt(seed) + 0x3a7e_0000_0000n);
+  const share = watchShares[random.below(watchShares.length)] ?? 0;
+  return Array.from({ length: slots }, (_, i) => 100 + i * slotMs).flatMap((beginMs) => {
+    if (!random.happens(share)) return [];
+    const customer = random.below(customers);
+    const choice = random.below(ownNonces);
+    const forMs = 1_500 + random.below(4_000);
+    const atMs = beginMs + random.below(slotMs);
+    const advance = {
+      kind: "advance nonce",
+      customer,
+      choice,
+      times: 2 + random.below(4),
+    } as const;
+    const account = { kind: "own", customer, number: choice } as const;
+    const ask = { kind: "get nonce", customer, key: "own", account } as const;
+    const calls = Array.from({ length: watchedCalls }, (_, i) => ({
+      atMs: atMs + i * watchedEveryMs + random.below(watchedEveryMs),
+      action: ask,
+    }));
+    return [
+      { atMs, action: { kind: "node changes", mood: "varies", forMs } } as const,
+      { atMs: atMs + random.below(1_500), action: advance },
+      ...calls,
+    ];
+  });
 }
 
 const reloadShares = [0, 0, 0.02, 0.06];

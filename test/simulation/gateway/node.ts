@@ -35,7 +35,11 @@ const firstHash = "ff".repeat(32);
 const systemProgram = base58.encode(new Uint8Array(32));
 
 /** The node as one process sees it. */
-export type ProcessNode = Outcomes & NonceNode;
+export type ProcessNode = Outcomes &
+  NonceNode & {
+    /** The newest slot. */
+    readonly slot: () => Promise<bigint>;
+  };
 
 interface NodeOptions {
   readonly chain: Chain;
@@ -74,6 +78,7 @@ export class SimulatedNode {
   readonly #options: NodeOptions;
   #mood: NodeMood = "healthy";
   #lastDownMs = Number.NEGATIVE_INFINITY;
+  #lastTroubleMs = Number.NEGATIVE_INFINITY;
   #answers = 0;
 
   constructor(options: NodeOptions) {
@@ -86,12 +91,18 @@ export class SimulatedNode {
 
   set mood(mood: NodeMood) {
     if (!this.#isUp) this.#lastDownMs = this.#options.nowMs();
+    if (this.#mood !== "healthy") this.#lastTroubleMs = this.#options.nowMs();
     this.#mood = mood;
   }
 
   /** Whether it did not answer at a time since `sinceMs`. */
   wasDown(sinceMs: number): boolean {
     return !this.#isUp || this.#lastDownMs >= sinceMs;
+  }
+
+  /** Whether its answers are those of a healthy node since `sinceMs`. */
+  isHealthySince(sinceMs: number): boolean {
+    return this.#mood === "healthy" && this.#lastTroubleMs < sinceMs;
   }
 
   ofProcess(clock: Clock): ProcessNode {
@@ -124,6 +135,7 @@ export class SimulatedNode {
         }),
       accounts: (addresses) =>
         answer((state) => addresses.map((address) => accountOf(address, state))),
+      slot: () => answer(({ tip }) => tip?.slot ?? this.#slotBefore),
       minimumBalance: () => answer(() => rentLamports),
       latestBlockhash: () =>
         answer(({ confirmed }) => {
