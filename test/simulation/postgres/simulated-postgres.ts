@@ -44,6 +44,8 @@ const full: StandInTrouble = {
   message: "could not extend file: No space left on device",
 };
 
+/** The text of the statement, and the command tag of its answer; "READ COMMITTED" begins every transaction. */
+const commit = "COMMIT\0";
 const writes = /^\s*(INSERT|UPDATE|DELETE|CREATE|ALTER)\b/i;
 
 /** The database of every run; runs in one process follow each other. */
@@ -210,7 +212,7 @@ export class SimulatedPostgres {
     this.#streams.add(stream);
     return this.#server.accept({
       send: (bytes) => {
-        if (this.#isArmedFor("commit is done") && bytes.includes("COMMIT")) this.#cut(stream);
+        if (this.#isArmedFor("commit is done") && bytes.includes(commit)) this.#cut(stream);
         else stream.answer(bytes);
       },
       close: () => {
@@ -221,7 +223,7 @@ export class SimulatedPostgres {
   }
 
   #maySend(stream: PostgresStream, bytes: Buffer): boolean {
-    if (!this.#isArmedFor("commit is sent") || !bytes.includes("COMMIT")) return true;
+    if (!this.#isArmedFor("commit is sent") || !bytes.includes(commit)) return true;
     this.#cut(stream);
     return false;
   }
