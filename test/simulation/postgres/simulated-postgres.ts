@@ -11,7 +11,11 @@ import {
   StandInServer,
   type StandInTrouble,
 } from "../../support/postgres/stand-in/server.ts";
-import { isCommit, type StandInSession } from "../../support/postgres/stand-in/session.ts";
+import {
+  isCommit,
+  type StandInSession,
+  terminated,
+} from "../../support/postgres/stand-in/session.ts";
 import type { SimulatedDisk } from "../simulated-disk.ts";
 import { ProcessClock, type WallTime } from "../simulated-time.ts";
 import type { BreakPoint, PostgresAction } from "./postgres-scenario.ts";
@@ -30,10 +34,6 @@ const bridgedMs = 5_000;
 /** An armed break that finds no commit happens then. */
 const armedMs = 2_000;
 
-const shutDown: StandInFailure = {
-  code: "57P01",
-  message: "terminating connection due to administrator command",
-};
 const starting: StandInFailure = {
   code: "57P03",
   message: "the database system is starting up",
@@ -119,7 +119,7 @@ export class SimulatedPostgres {
         return;
       case "postgres restarts":
         if (this.#isDown) return;
-        this.#server.end(event.isOrderly ? shutDown : null);
+        this.#server.end(event.isOrderly ? terminated : null);
         this.#goDown(event.downMs);
         return;
       case "postgres stalls": {

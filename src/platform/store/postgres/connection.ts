@@ -73,12 +73,13 @@ export function isFailure(result: Result): result is Failure {
 
 let loaded: Promise<typeof import("pg")> | undefined;
 
-/** Loads the package once. Throws ShredwayError "store_failed" without it. */
+/** Loads the package once, and tries again after a failure. Throws ShredwayError "store_failed" without it. */
 export async function loadPostgresClient(): Promise<typeof import("pg")> {
   try {
     loaded ??= import("pg");
     return await loaded;
   } catch (cause) {
+    loaded = undefined;
     throw new ShredwayError(
       "store_failed",
       `data.postgres: expected the optional package pg, got: ${messageOf(cause)}; install it with: npm install --include=optional`,

@@ -5,7 +5,8 @@ import type { EngineAnswer, EngineSession } from "./engine.ts";
 import { fatalMessage, type Request, RequestReader, startedMessages } from "./messages.ts";
 import type { StandInClient, StandInFailure, StandInServer } from "./server.ts";
 
-const terminated: StandInFailure = {
+/** An administrator, or the end of the server, ends the session. */
+export const terminated: StandInFailure = {
   code: "57P01",
   message: "terminating connection due to administrator command",
 };
