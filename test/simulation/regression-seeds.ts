@@ -31,4 +31,9 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     slots: 150,
     found: "a repeated call after a restart was sent again before its record was read",
   },
+  {
+    seed: 18,
+    slots: 150,
+    found: "the end of the last open transaction was not written again after a write had failed",
+  },
 ];

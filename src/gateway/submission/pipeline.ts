@@ -346,7 +346,7 @@ export class Pipeline implements Submissions {
     this.#machine.dispatch.turn(nowMs);
     this.#machine.observer.turn(nowMs);
     this.#flush(nowMs);
-    if (this.#index.openCount > 0 || this.#writer.counts.dirty > 0) return;
+    if (this.#index.openCount > 0 || this.#writer.hasUnwritten) return;
     this.#turnTimer?.cancel();
     this.#turnTimer = null;
   }

@@ -30,6 +30,7 @@ export class SubmissionWriter {
   #ended: AccountTransaction[] = [];
   #isFlushDue = false;
   #isFailing = false;
+  #putsInProgress = 0;
   #puts = 0n;
   #failures = 0n;
 
@@ -116,6 +117,11 @@ export class SubmissionWriter {
     this.#write(views);
   }
 
+  /** Something is not written yet; a write in progress may still fail. */
+  get hasUnwritten(): boolean {
+    return this.#dirty.size > 0 || this.#putsInProgress > 0;
+  }
+
   get counts(): WriterCounts {
     return { dirty: this.#dirty.size, puts: this.#puts, failures: this.#failures };
   }
@@ -141,6 +147,7 @@ export class SubmissionWriter {
       this.#dirty.delete(view);
     }
     this.#puts++;
+    this.#putsInProgress++;
     const put = write(records).then(
       (isPersisted) => this.#finish(views, isPersisted),
       (error: unknown) => {
@@ -156,6 +163,7 @@ export class SubmissionWriter {
   }
 
   #finish(views: readonly AccountTransaction[], isPersisted: boolean): void {
+    this.#putsInProgress--;
     if (isPersisted) this.#isFailing = false;
     for (const view of views) {
       view.writing = null;

@@ -126,6 +126,8 @@ export class ModelStore {
   readonly #clock: ManualClock;
   readonly #random: SeededRandom;
   failShare = 0.03;
+  /** The shortest time of a write. */
+  writeMs = 0;
   putCount = 0;
 
   constructor(clock: ManualClock, random: SeededRandom) {
@@ -144,7 +146,7 @@ export class ModelStore {
         if (writing.has(key)) this.violations.push(`${key}: two writes at once`);
         writing.add(key);
       }
-      await this.#clock.sleep(this.#random.below(30));
+      await this.#clock.sleep(this.writeMs + this.#random.below(30));
       if (!isAlive()) return new Promise<void>(() => {});
       const isFailed = this.#random.happens(this.failShare);
       if (!isFailed) for (const record of written) this.#commit(keyOf(record), record);

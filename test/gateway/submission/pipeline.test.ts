@@ -56,6 +56,22 @@ describe("submit", () => {
     expect(harness.store.records.size).toBe(1);
   });
 
+  it("that is the last one and whose end takes long to fail is written again", async () => {
+    const harness = new Harness();
+    const facts = harness.facts();
+    expect(await harness.submit(facts)).toBe("accepted");
+    Object.assign(harness.store, { failShare: 1, writeMs: 400 });
+    harness.observe(facts, 8n);
+    await harness.clock.advance(300);
+    harness.answers.set(facts.signature, { slot: 8n, err: null, commitment: "finalized" });
+    await harness.clock.advance(2_000);
+    const [record] = harness.store.records.values();
+    expect([await harness.state(facts), record?.state]).toEqual(["landed finalized", "open"]);
+    Object.assign(harness.store, { failShare: 0 });
+    await harness.clock.advance(2_000);
+    expect([...harness.store.records.values()].map(({ state }) => state)).toEqual(["landed"]);
+  });
+
   it("of the same transaction has one lifecycle, and makes another attempt unless it comes too soon", async () => {
     const harness = new Harness();
     const facts = harness.facts();
