@@ -16,7 +16,7 @@ export const shredVersion = 77;
 const scheduleBegin = 1_000n;
 /** Slots before this one are the past: leaders have signed them, and no run delivers them in time. */
 export const firstSlot = 2_500n;
-const leaderCount = 5;
+export const leaderCount = 5;
 const slotsPerTurn = 4;
 /** The leader that is an alternative partner. */
 const partnerTurn = 1;
@@ -97,7 +97,9 @@ function turnOf(slot: bigint): number {
 
 export class Cluster {
   readonly schedule: LeaderSchedule;
-  /** Identities of the alternative partners in base58. */
+  /** Identities of all leaders in base58, in the order of their turns. */
+  readonly identities: readonly string[];
+  /** Those of the alternative partners. */
   readonly partners: ReadonlySet<string>;
   readonly #leaders: readonly Shredder[];
   readonly #ends = new Map<bigint, ParentEnd>();
@@ -115,11 +117,8 @@ export class Cluster {
       { length: leaderCount },
       (_, i) => new Shredder(keyOf(`leader ${i}`)),
     );
-    this.partners = new Set(
-      this.#leaders
-        .slice(partnerTurn, partnerTurn + 1)
-        .map((leader) => base58.encode(leader.publicKey)),
-    );
+    this.identities = this.#leaders.map(({ publicKey }) => base58.encode(publicKey));
+    this.partners = new Set(this.identities.slice(partnerTurn, partnerTurn + 1));
     this.#stranger = new Shredder(keyOf("stranger"));
     const turns = Array.from({ length: scheduledSlots }, (_, slot) => slot);
     this.schedule = buildSchedule(
@@ -191,6 +190,10 @@ export class Cluster {
     const slot = this.#bySlot.get(numberAt(packet, slotAt));
     const shreds = isCodeShred(packet) ? slot?.code : slot?.data;
     return shreds?.[numberAt(packet, indexAt)] ?? none;
+  }
+
+  identityOf(slot: bigint): string | undefined {
+    return this.identities[turnOf(slot)];
   }
 
   isLedByPartner(slot: bigint): boolean {

@@ -32,6 +32,11 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     found: "a repeated call after a restart was sent again before its record was read",
   },
   {
+    seed: 1142,
+    slots: 100,
+    found: "checks: refusals and failed datagrams of shreds that came from several sources",
+  },
+  {
     seed: 18,
     slots: 150,
     found: "the end of the last open transaction was not written again after a write had failed",

@@ -123,16 +123,22 @@ function newWindow(): Window {
   return { steps: 0, arrived: [], forged: [], isFar: [], left: new Map() };
 }
 
-/** First those that a failed datagram can explain, last those that are missing where nothing failed. */
-function refusedLast(
-  missing: readonly Missing[],
-  failures: ReadonlyMap<string, bigint>,
-): readonly Missing[] {
-  const idOf = ({ source, known }: Missing): string => `${source} ${known.shred.name}`;
-  const unfailed = missing.filter(({ address }) => (failures.get(address) ?? 0n) === 0n);
-  const refused = new Set(unfailed.map(idOf));
-  const isRefused = (one: Missing): boolean => refused.has(idOf(one));
-  return [...missing.filter((one) => !isRefused(one)), ...missing.filter(isRefused)];
+/** A shred that did not leave, the sources of which it came, and the destinations that lack it. */
+interface MissingShred {
+  readonly known: KnownShred;
+  readonly sources: Set<number>;
+  readonly addresses: Set<string>;
+}
+
+function shredsOf(missing: readonly Missing[]): MissingShred[] {
+  const shreds = new Map<KnownShred, MissingShred>();
+  for (const { known, source, address } of missing) {
+    const shred = shreds.get(known) ?? { known, sources: new Set(), addresses: new Set() };
+    shreds.set(known, shred);
+    shred.sources.add(source);
+    shred.addresses.add(address);
+  }
+  return [...shreds.values()];
 }
 
 function sumOf(counts: Readonly<Record<string, bigint>>): bigint {
@@ -282,30 +288,64 @@ export class RelayChecks {
     const failures = this.#checkDestinations(snapshot, before);
     for (const { address, known } of missing)
       if ((failures.get(address) ?? 0n) !== 0n) known.uncertain |= this.#bitOf(address);
-    const names = sources.map(() => new Map<string, string>());
-    // The failed datagrams explain first what no refusal can explain.
-    const byNeed = refusedLast(missing, failures).toSorted(
-      (a, b) => Number((excuses[a.source] ?? 0) > 0) - Number((excuses[b.source] ?? 0) > 0),
+    const authentic = missing.filter(({ isAuthentic }) => isAuthentic);
+    this.#explain(
+      authentic,
+      sources.map(({ name }, source) => ({ name, refused: excuses[source] ?? 0 })),
+      failures,
     );
-    for (const { source, address, known, isAuthentic } of byNeed) {
-      const bit = this.#bitOf(address);
-      if ((known.served & bit) !== 0) continue; // of several sources
-      const left = failures.get(address) ?? 0n;
-      failures.set(address, left - 1n);
-      if (left > 0n)
-        known.served |= bit; // it is not sent again
-      else if (isAuthentic) names[source]?.set(known.shred.name, address);
-    }
-    for (const [source, found] of names.entries()) {
-      if (found.size <= (excuses[source] ?? 0)) continue;
-      const [[name, address] = ["", ""]] = found;
+    for (const one of missing)
+      if (!one.isAuthentic) this.#hasFailed(one.known, one.address, failures);
+    this.#window = newWindow();
+  }
+
+  /**
+   * A missing shred was refused from each source of which it came, or its datagram failed at each destination.
+   * Throws Violation if refusals and failures together do not explain all of them. `failures`: those that explain
+   * nothing yet.
+   */
+  #explain(
+    missing: readonly Missing[],
+    sources: readonly { readonly name: string; readonly refused: number }[],
+    failures: Map<string, bigint>,
+  ): void {
+    const isHopeless = ({ addresses }: MissingShred): boolean =>
+      [...addresses].some((address) => (failures.get(address) ?? 0n) <= 0n);
+    const shreds = shredsOf(missing).toSorted(
+      (a, b) =>
+        Number(isHopeless(b)) - Number(isHopeless(a)) ||
+        a.sources.size - b.sources.size ||
+        b.addresses.size - a.addresses.size,
+    );
+    const left = sources.map(({ refused }) => refused);
+    for (const { known, sources: from, addresses } of shreds) {
+      if ([...from].every((source) => (left[source] ?? 0) > 0)) {
+        for (const source of from) left[source] = (left[source] ?? 0) - 1;
+        continue;
+      }
+      const found = [...addresses].find((address) => !this.#hasFailed(known, address, failures));
+      if (found === undefined) continue;
+      const texts = [...from].map((source) => {
+        const { name = "", refused = 0 } = sources[source] ?? {};
+        const count = shreds.filter((each) => each.sources.has(source)).length;
+        return `${count} shreds of ${name} did not leave, ${refused} were counted`;
+      });
       throw new Violation(
         "every authentic shred leaves, or a reason is counted",
-        `${found.size} shreds of ${sources[source]?.name} did not leave, ` +
-          `${excuses[source]} were counted: ${name} to ${hexOf(address)}`,
+        `${texts.join("; ")}: ${known.shred.name} to ${hexOf(found)}`,
       );
     }
-    this.#window = newWindow();
+  }
+
+  /** Whether a failed datagram is left that explains it; it is not sent again then. */
+  #hasFailed(known: KnownShred, address: string, failures: Map<string, bigint>): boolean {
+    const bit = this.#bitOf(address);
+    if ((known.served & bit) !== 0) return true;
+    const left = failures.get(address) ?? 0n;
+    if (left <= 0n) return false;
+    failures.set(address, left - 1n);
+    known.served |= bit;
+    return true;
   }
 
   #checkReceived({ received }: RelaySnapshot, before: Counts): void {

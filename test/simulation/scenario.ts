@@ -4,7 +4,7 @@
 // with some events removed therefore does the same in the others, which makes shrinking possible.
 
 import { SeededRandom } from "../../src/core/seeded-random.ts";
-import { firstSlot, type SlotPlan } from "./cluster.ts";
+import { firstSlot, leaderCount, type SlotPlan } from "./cluster.ts";
 import {
   drawBursts,
   drawGatewayActions,
@@ -14,6 +14,7 @@ import {
   type GatewayAction,
 } from "./gateway/gateway-scenario.ts";
 import { drawPostgresActions, type PostgresAction } from "./postgres/postgres-scenario.ts";
+import { drawQuicActions, type QuicAction } from "./quic/quic-scenario.ts";
 import { type DiskFailure, diskFailures } from "./simulated-disk.ts";
 
 export const slotMs = 400;
@@ -91,7 +92,7 @@ type Action =
       readonly forMs: number;
     };
 
-export type ScenarioEvent = (Action | GatewayAction | PostgresAction) & {
+export type ScenarioEvent = (Action | GatewayAction | PostgresAction | QuicAction) & {
   /** Unique; also the seed of its details. */
   readonly number: number;
   readonly atMs: number;
@@ -114,6 +115,7 @@ const firstReceiverNumber = 1 << 27;
 const firstPostgresNumber = 1 << 28;
 const firstSilenceNumber = 1 << 29;
 const firstWatchNumber = 1 << 30;
+const firstQuicNumber = 2 ** 31;
 const addressesPerCustomer = 3;
 const fixedAddresses = ["9.9.0.1:9000", "9.9.0.2:9000", "9.9.0.3:9000"];
 const amounts = [3, 10, 15, 40, 60, 100];
@@ -356,7 +358,10 @@ export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
   const events: ScenarioEvent[] = [];
   const parents: bigint[] = [];
   let number = 0;
-  const add = (atMs: number, action: Action | GatewayAction | PostgresAction): void => {
+  const add = (
+    atMs: number,
+    action: Action | GatewayAction | PostgresAction | QuicAction,
+  ): void => {
     events.push({ ...action, number: number++, atMs });
   };
   for (let i = 0; i < slots; i++) {
@@ -403,6 +408,9 @@ export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
   for (const { atMs, action } of drawDiskFailures(seed, slots, events)) add(atMs, action);
   number = firstPostgresNumber;
   for (const { atMs, action } of drawPostgresActions(seed, { slots, slotMs })) add(atMs, action);
+  number = firstQuicNumber;
+  const ofQuic = drawQuicActions(seed, { slots, slotMs, leaderCount });
+  for (const { atMs, action } of ofQuic) add(atMs, action);
   return events.toSorted((a, b) => a.atMs - b.atMs || a.number - b.number);
 }
 

@@ -7,6 +7,7 @@ import { parseEndpoint } from "../../src/core/addresses/addresses.ts";
 import { type Config, completeConfig } from "../../src/core/configuration/configuration.ts";
 import { createLogger, type Logger } from "../../src/core/log.ts";
 import type { SeededRandom } from "../../src/core/seeded-random.ts";
+import type { SupervisedChild } from "../../src/gateway/tpu/confined-process.ts";
 import {
   SignatureVerifier,
   TransactionInspector,
@@ -135,6 +136,8 @@ export interface LifeOptions {
   readonly config: Config;
   readonly schedule: LeaderSchedule;
   readonly node: ProcessNode;
+  /** Starts the process of the QUIC connections; null: the gateway has no route to the leaders. */
+  readonly startQuic: (() => SupervisedChild) | null;
   /** Whether the relay asks it for the slot. */
   readonly hasSlotNode: boolean;
   /** Identities of the alternative partners in base58. */
@@ -298,6 +301,7 @@ export class ServiceLife {
       callers,
       fastPath: fastPath.handle,
       node: options.node,
+      startQuic: options.startQuic,
       partners: options.partners,
       onKill: (close) => process.onKill(close),
     });

@@ -8,10 +8,12 @@ import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { encodeEndpoint } from "../../src/relay/data-plane/tables.ts";
 import { Cluster, firstSlot, type SlotPlan } from "./cluster.ts";
 import { Customers } from "./customers.ts";
-import { GatewayWorld, type PartnerSlots } from "./gateway/gateway-world.ts";
+import { GatewayWorld } from "./gateway/gateway-world.ts";
+import { LeaderSlots } from "./leader-slots.ts";
 import { addressKey, type Sent, stepRelay } from "./network.ts";
 import { isOnPostgres } from "./postgres/postgres-scenario.ts";
 import { SimulatedPostgres } from "./postgres/simulated-postgres.ts";
+import { hasLeaderRoute } from "./quic/quic-scenario.ts";
 import { Receivers } from "./receivers.ts";
 import { type CheckedArrival, type Entitlement, RelayChecks, Violation } from "./relay-checks.ts";
 import { RunDigest } from "./run-digest.ts";
@@ -42,8 +44,8 @@ const idleMs = 100;
 /** After a start, a change of the clock or a stop of the cluster, slots may be out of range for this time. */
 const unsettledMs = 15_000;
 const endMs = 3_000;
-/** The service knows the present slot so exactly. */
-const nearSlots = 2;
+/** Without a new slot for so long, the present one is only estimated. */
+const skippedMs = 2 * slotMs;
 /** The operator starts a service again that could not start because the disk failed. */
 const restartMs = 1_000;
 
@@ -111,6 +113,8 @@ export class World {
   #lives = 0;
   #checks: RelayChecks;
   #newestSlot: bigint | undefined;
+  /** When it began. */
+  #newestMs = 0;
   #unsettledUntilNs = 0;
   #arrivals: CheckedArrival[] = [];
   #violation: Violation | null = null;
@@ -133,7 +137,14 @@ export class World {
       seed: options.seed,
       time: this.#time,
       gateway: () => this.#life?.gateway ?? null,
-      partnerSlots: () => this.#partnerSlots(),
+      slots: new LeaderSlots({
+        cluster: this.#cluster,
+        newest: () => this.#newestSlot ?? firstSlot,
+        isUnsettled: () =>
+          this.#time.nowNs < this.#unsettledUntilNs ||
+          this.#time.nowMs > this.#newestMs + skippedMs,
+      }),
+      leaders: hasLeaderRoute(options.seed) ? this.#cluster.identities : null,
       disk: this.#disk,
       note: (text) => this.#note(text),
       guard: (action) => this.#guard(action),
@@ -245,6 +256,7 @@ export class World {
       isDurable: seed % 2 === 0,
       minimumTip: this.#gateway.minimumTip,
       node: this.#gateway.node.ofProcess(process.clock),
+      startQuic: this.#gateway.quicStarter(this.#wall, (close) => process.onKill(close)),
       partners: this.#cluster.partners,
       hasSlotNode: this.#slotChecks !== null,
       disk: this.#disk,
@@ -368,6 +380,11 @@ export class World {
       case "reload gateway":
         this.#gateway.handle(event);
         return;
+      case "leaders change":
+      case "packets are lost":
+      case "quic process fails":
+        this.#gateway.handleQuic(event);
+        return;
       case "connection breaks":
       case "postgres restarts":
       case "postgres stalls":
@@ -377,6 +394,7 @@ export class World {
 
   #produce(event: ScenarioEvent, plan: SlotPlan): void {
     this.#newestSlot = plan.slot;
+    this.#newestMs = this.#time.nowMs;
     const contents = this.#gateway.fill(event.number, plan);
     this.#sources.produce(event, plan, contents.versions);
     const marker = this.#cluster.markerOf(plan.slot);
@@ -384,18 +402,6 @@ export class World {
       this.#gateway.restartedBlock(plan.slot, marker, contents.withdrawn);
     const blockhash = this.#cluster.blockhashOf(plan.slot);
     if (blockhash) this.#gateway.chain.add(plan, contents, blockhash);
-  }
-
-  /** Whether alternative partners lead the slots around the present one. */
-  #partnerSlots(): PartnerSlots {
-    const newest = this.#newestSlot ?? firstSlot;
-    const near = Array.from(
-      { length: 2 * nearSlots + 1 },
-      (_, i) => newest + BigInt(i - nearSlots),
-    );
-    const led = near.map((slot) => this.#cluster.isLedByPartner(slot));
-    const isUnsettled = this.#time.nowNs < this.#unsettledUntilNs;
-    return { some: isUnsettled || led.includes(true), all: !isUnsettled && !led.includes(false) };
   }
 
   #failDestination(address: string, errno: number, forMs: number): void {

@@ -11,12 +11,8 @@ import { messageOf } from "../../core/errors.ts";
 import { native } from "../../relay/data-plane/native.ts";
 import type { FirstPacketListener } from "../../relay/data-plane/native-first-packets.ts";
 import { adoptUdpSocket } from "../../relay/data-plane/udp-socket.ts";
-import {
-  confineThisProcess,
-  PacketFailures,
-  requireQuiche,
-  serveChannel,
-} from "../tpu/confined-main.ts";
+import { confineThisProcess, requireQuiche, serveChannel } from "../tpu/confined-main.ts";
+import { PacketFailures } from "../tpu/packet-failures.ts";
 import { channelDescriptor } from "../tpu/start-quic-process.ts";
 import { decodeRequest, encodeAnswer, requestBytesMax } from "./ingress-messages.ts";
 import { IngressServer } from "./ingress-server.ts";

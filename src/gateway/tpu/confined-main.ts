@@ -9,7 +9,6 @@ import { confineProcess, restartWithoutRings } from "../../relay/data-plane/nati
 import { FrameReader } from "./frames.ts";
 import { preferForOutOfMemory } from "./process-memory.ts";
 import { allocatedBytesMax, channelDescriptor } from "./start-quic-process.ts";
-import type { SupervisionAnswer } from "./types.ts";
 
 const readBytesMax = 65_536;
 
@@ -64,23 +63,4 @@ export function requireQuiche(): Quiche {
 export function confineThisProcess(): string {
   preferForOutOfMemory();
   return confineProcess(process.ppid, allocatedBytesMax);
-}
-
-/** Answers with failed packets, once for each change of their number. */
-export class PacketFailures {
-  readonly #answer: (answer: SupervisionAnswer) => void;
-  #reported = 0;
-
-  constructor(answer: (answer: SupervisionAnswer) => void) {
-    this.#answer = answer;
-  }
-
-  report({ packets, last }: { readonly packets: number; readonly last: string }): void {
-    if (packets === this.#reported) return;
-    this.#reported = packets;
-    this.#answer({
-      kind: "trouble",
-      message: `${packets} packets could not be sent or received: ${last}`,
-    });
-  }
 }

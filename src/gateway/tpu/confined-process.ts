@@ -4,8 +4,7 @@
 // or sends an invalid message is killed. Another one starts at once, or after a pause that grows with each
 // failure in a row. Nothing throws after the constructor.
 
-import type { ChildProcess } from "node:child_process";
-import { Socket } from "node:net";
+import { Duplex, type Readable } from "node:stream";
 import { backOffMs } from "../../core/back-off.ts";
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -15,12 +14,26 @@ import { residentBytes } from "./process-memory.ts";
 import { channelDescriptor, residentBytesMax } from "./start-quic-process.ts";
 import type { ProcessEnd, ProcessState, SupervisionAnswer } from "./types.ts";
 
+/** What supervision uses of a ChildProcess. */
+export interface SupervisedChild {
+  readonly pid?: number | undefined;
+  readonly exitCode: number | null;
+  readonly signalCode: string | null;
+  readonly stderr: Readable | null;
+  /** One of them is the channel. */
+  readonly stdio: readonly unknown[];
+  on(event: "error", listener: (error: Error) => void): unknown;
+  on(event: "close", listener: () => void): unknown;
+  kill(signal: "SIGKILL"): unknown;
+  unref(): void;
+}
+
 interface ConfinedProcessOptions<Answer extends { readonly kind: string }> {
   /** Component, for the log. */
   readonly component: string;
   readonly clock: Clock;
   readonly log?: Logger | undefined;
-  readonly start: () => ChildProcess;
+  readonly start: () => SupervisedChild;
   /** For tests. */
   readonly residentBytesMax?: number | undefined;
   readonly answerBytesMax: number;
@@ -55,8 +68,8 @@ const lastWordsMax = 500;
 
 /** One run of the process. */
 interface Running {
-  readonly child: ChildProcess;
-  readonly channel: Socket;
+  readonly child: SupervisedChild;
+  readonly channel: Duplex;
   /** When it opened its sockets; monotonic. */
   openedNs: bigint | null;
   /** Pings since its last response. */
@@ -139,12 +152,12 @@ export class ConfinedProcess<Answer extends { readonly kind: string }> {
   /** Does nothing if a process runs, or waits for its restart. */
   start(): void {
     if (this.#running || this.#restart || this.#isClosed) return;
-    let child: ChildProcess;
-    let channel: Socket;
+    let child: SupervisedChild;
+    let channel: Duplex;
     try {
       child = this.#options.start();
       const end = child.stdio[channelDescriptor];
-      if (!(end instanceof Socket)) throw new Error("expected a process with a socket, got none");
+      if (!(end instanceof Duplex)) throw new Error("expected a process with a socket, got none");
       channel = end;
     } catch (error) {
       this.#failed("not_started", messageOf(error), false);

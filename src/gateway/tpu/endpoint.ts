@@ -1,6 +1,6 @@
 // QUIC endpoint of all connections to leaders: sockets, connections by id, leaders by address.
 //
-// Runs on its own thread (tpu-worker.ts), and directly in tests. The numbers of connections, of
+// Runs in its own process (endpoint-process.ts), and directly in tests. The numbers of connections, of
 // queued transactions per leader and of leaders are bounded. Received packets are assigned by our
 // connection id; others are dropped.
 
@@ -17,13 +17,15 @@ import { SeededRandom } from "../../core/seeded-random.ts";
 import { idleTimeoutMs, TpuConnection } from "./connection.ts";
 import { Leader } from "./leader.ts";
 import type { LeaderState, TpuAddress, TpuEvent, TpuSendRequest, TpuSettings } from "./types.ts";
-import { TpuSockets } from "./udp-sockets.ts";
+import { type OpenTpuSockets, TpuSockets, type TpuSocketTable } from "./udp-sockets.ts";
 
 interface EndpointDependencies {
   readonly quiche: Quiche;
   readonly clock: Clock;
   readonly settings: TpuSettings;
   readonly credentials: QuicheCredentials;
+  /** Default: those of the kernel. */
+  readonly openSockets?: OpenTpuSockets | undefined;
   /** Receives the events of transactions. Must not throw. */
   readonly report: (event: TpuEvent) => void;
   /** Called when the state of a leader changed. Must not throw. */
@@ -66,7 +68,7 @@ export class TpuEndpoint {
   readonly #dependencies: EndpointDependencies;
   readonly #random: SeededRandom;
   #config: QuicheConfig;
-  #sockets: TpuSockets | null = null;
+  #sockets: TpuSocketTable | null = null;
   readonly #leaders = new Map<string, Leader>();
   /** Connections by our id as latin1 text. */
   readonly #connections = new Map<string, TpuConnection>();
@@ -75,9 +77,8 @@ export class TpuEndpoint {
   /** Rejects if no socket can be opened or the key is invalid. */
   static async open(dependencies: EndpointDependencies): Promise<TpuEndpoint> {
     const endpoint = new TpuEndpoint(dependencies);
-    endpoint.#sockets = TpuSockets.open(dependencies.settings.bind, (packet) =>
-      endpoint.#receive(packet),
-    );
+    const { settings, openSockets = TpuSockets.open } = dependencies;
+    endpoint.#sockets = openSockets(settings.bind, (packet) => endpoint.#receive(packet));
     endpoint.#cleanupTimer = dependencies.clock.every(cleanupMs, () => {
       endpoint.#closeUnused();
       endpoint.#reconnect();

@@ -4,11 +4,10 @@
 // process ends, its transactions are reported as failed or dropped, and confined-process.ts starts
 // another one. Nothing throws after the constructor.
 
-import type { ChildProcess } from "node:child_process";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
 import type { QuicheCredentials } from "../../core/quic/quiche.ts";
-import { ConfinedProcess } from "./confined-process.ts";
+import { ConfinedProcess, type SupervisedChild } from "./confined-process.ts";
 import { answerBytesMax, decodeAnswer, encodeRequest } from "./messages.ts";
 import { PendingRequests } from "./pending-requests.ts";
 import { startQuicProcess } from "./start-quic-process.ts";
@@ -32,8 +31,8 @@ export interface QuicProcessOptions {
   readonly log?: Logger | undefined;
   /** Receives the events of every request; see TpuEvent. */
   readonly report: (event: TpuEvent) => void;
-  /** Starts the process; tests replace it to end the process. */
-  readonly start?: (() => ChildProcess) | undefined;
+  /** Starts the process; tests replace it to end the process, and simulations the process. */
+  readonly start?: (() => SupervisedChild) | undefined;
   /** For tests. */
   readonly residentBytesMax?: number | undefined;
 }

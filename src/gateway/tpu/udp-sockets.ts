@@ -6,7 +6,7 @@
 import type { RemoteInfo, Socket } from "node:dgram";
 import { isIPv6 } from "node:net";
 import { openUdpSocket } from "../../relay/data-plane/udp-socket.ts";
-import type { TpuAddress } from "./types.ts";
+import type { TpuAddress, TpuSettings } from "./types.ts";
 
 type PacketListener = (packet: Uint8Array, from: RemoteInfo) => void;
 
@@ -31,7 +31,22 @@ function bound(host: string, family: 4 | 6, listener: PacketListener): Socket {
   return socket.on("message", listener);
 }
 
-export class TpuSockets {
+export interface TpuSocketTable {
+  /** Number of packets that could not be sent. */
+  readonly failed: number;
+  readonly lastFailure: string;
+  /** null: this machine does not support the address family. */
+  socketFor(remote: TpuAddress): BoundSocket | null;
+  close(): void;
+}
+
+/** Opens the sockets of one endpoint. Throws if none can be opened. */
+export type OpenTpuSockets = (
+  bind: TpuSettings["bind"],
+  listener: (packet: Uint8Array) => void,
+) => TpuSocketTable;
+
+export class TpuSockets implements TpuSocketTable {
   #ipv4: Socket | null = null;
   #ipv6: Socket | null = null;
   #failed = 0;
@@ -42,10 +57,7 @@ export class TpuSockets {
   };
 
   /** Opens both families. One may be missing; throws if both are. */
-  static open(
-    bind: { readonly ipv4: string; readonly ipv6: string },
-    listener: PacketListener,
-  ): TpuSockets {
+  static open(bind: TpuSettings["bind"], listener: PacketListener): TpuSockets {
     const opened = new TpuSockets();
     let refusal: unknown;
     try {

@@ -33,7 +33,11 @@ interface Started {
   readonly children: ChildProcess[];
 }
 
-function open(options: Partial<QuicProcessOptions> = {}): Started {
+type OpenOptions = Partial<Omit<QuicProcessOptions, "start">> & {
+  readonly start?: () => ChildProcess;
+};
+
+function open(options: OpenOptions = {}): Started {
   const events: TpuEvent[] = [];
   const children: ChildProcess[] = [];
   const { start = startQuicProcess } = options;

@@ -25,9 +25,12 @@ import {
 import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import type { PartnerNetwork } from "../../../src/gateway/routes/partner-network.ts";
 import { RouteTable } from "../../../src/gateway/routes/route-table.ts";
+import { TpuRoute } from "../../../src/gateway/routes/tpu-route.ts";
 import { NodeBundleCommitments } from "../../../src/gateway/submission/bundle-commitments.ts";
 import { Pipeline, type PipelineSnapshot } from "../../../src/gateway/submission/pipeline.ts";
 import type { RouteSnapshot, SubmissionStore } from "../../../src/gateway/submission/types.ts";
+import type { SupervisedChild } from "../../../src/gateway/tpu/confined-process.ts";
+import { NodeAddresses } from "../../../src/gateway/tpu/node-addresses.ts";
 import { PartnerTracker } from "../../../src/gateway/tracker/partner-tracker.ts";
 import { NativeCoSigningCheck } from "../../../src/gateway/transactions/co-signing.ts";
 import { PromptVerifier } from "../../../src/gateway/transactions/prompt-verifier.ts";
@@ -52,12 +55,13 @@ import { decodeBase58, encodeBase58 } from "../../../src/relay/data-plane/base58
 import type { NativeFastPath } from "../../../src/relay/data-plane/native-fast-path.ts";
 import type { Relay } from "../../../src/relay/data-plane/relay.ts";
 import { LandingWatchList } from "../../../src/relay/landing-watch-list.ts";
+import { leaderNameAt } from "../../../src/relay/leaders/leader-context.ts";
 import type { RelayService } from "../../../src/relay/relay-service.ts";
 import { TipStatistics } from "../../../src/tips/tip-statistics.ts";
 import type { MemoryCallers } from "../http/memory-callers.ts";
 import { createdKeys } from "./created-keys.ts";
 import type { ProcessNode } from "./node.ts";
-import { costlyTip, partnerNames } from "./partners.ts";
+import { costlyTip, leadersName, partnerNames } from "./partners.ts";
 import { gatewayTipAddress } from "./transactions.ts";
 
 /** Short, so that a run of a minute contains the whole life of a transaction. */
@@ -80,25 +84,38 @@ const partnerConfigs = {
   auction: { kind: "alt-partner", connections: 1 },
 } as const;
 
-const configs = new Map<number, Config>();
+/** Fewer connections than leaders, so that one must end for another. */
+const leaderRoute = {
+  name: leadersName,
+  kind: "tpu",
+  connections: 3,
+  queueMax: 16,
+  timeoutMs: partnerTimeoutMs,
+  connectAheadSlots: 8,
+} as const;
+
+const configs = new Map<string, Config>();
 
 /** `minimumLamports`: the minimum tip. */
-function configOf(minimumLamports: number): Config {
-  const known = configs.get(minimumLamports);
+function configOf(minimumLamports: number, hasLeaders: boolean): Config {
+  const key = `${minimumLamports} ${hasLeaders}`;
+  const known = configs.get(key);
   if (known) return known;
+  const partners = partnerNames.map((name) => ({
+    name,
+    url: `http://${name}/`,
+    timeoutMs: partnerTimeoutMs,
+    ...partnerConfigs[name],
+  }));
   const config = completeConfig({
     relay: { listen: "10.0.0.1:20000", shredVersion: 1, leaders: { file: "leaders.json" } },
     http: { listen: ["127.0.0.1:1"] },
     tips: { addresses: [encodeBase58(gatewayTipAddress)], minimumLamports },
     gateway: { requestsPerSecond: 10_000, burst: 10_000 },
-    routes: partnerNames.map((name) => ({
-      name,
-      url: `http://${name}/`,
-      timeoutMs: partnerTimeoutMs,
-      ...partnerConfigs[name],
-    })),
+    solana: { rpc: "http://node.test" },
+    routes: hasLeaders ? [...partners, leaderRoute] : partners,
   });
-  configs.set(minimumLamports, config);
+  configs.set(key, config);
   return config;
 }
 
@@ -133,10 +150,33 @@ export interface GatewayLifeOptions {
   readonly callers: MemoryCallers;
   readonly fastPath: NativeFastPath;
   readonly node: ProcessNode;
+  /** Starts the process of the QUIC connections; null: there is no route to the leaders. */
+  readonly startQuic: (() => SupervisedChild) | null;
   /** Identities of the alternative partners in base58. */
   readonly partners: ReadonlySet<string>;
   /** Calls `close` when the process is killed. */
   readonly onKill: (close: () => void) => void;
+}
+
+/** As compose-routes.ts does it. */
+function routesOf(options: GatewayLifeOptions, fastPath: FastPath): RouteTable {
+  const { clock, log, network, service, node, partners, startQuic } = options;
+  const addresses = new NodeAddresses({ nodes: node, clock, log, allowPrivate: false });
+  const leaders = {
+    slot: () => service.leaders().slot ?? null,
+    leaderAt: (slot: bigint) => leaderNameAt(service.schedule, slot),
+  };
+  const openTpu = (config: Config["routes"][number]): TpuRoute =>
+    new TpuRoute(config, {
+      clock,
+      log,
+      leaders,
+      addresses,
+      partners: () => partners,
+      readSeed: () => new Uint8Array(32),
+      start: startQuic ?? undefined,
+    });
+  return new RouteTable((route) => openRoute(route, { clock, log, network, fastPath, openTpu }));
 }
 
 const codec = { decode: decodeBase58, encode: encodeBase58 };
@@ -157,6 +197,7 @@ async function openStore(options: GatewayLifeOptions): Promise<SubmissionStore> 
 
 export class GatewayLife {
   readonly callers: MemoryCallers;
+  readonly #hasLeaders: boolean;
   readonly #gateway: Gateway;
   readonly #pipeline: Pipeline;
   readonly #routes: RouteTable;
@@ -196,9 +237,8 @@ export class GatewayLife {
     });
     const store = await openStore(options);
     await updates.refresh();
-    const network = options.network;
-    const routes = new RouteTable((route) => openRoute(route, { clock, log, network, fastPath }));
-    const config = configOf(options.minimumTip);
+    const routes = routesOf(options, fastPath);
+    const config = configOf(options.minimumTip, options.startQuic !== null);
     await routes.replace(config.routes);
     const nonces = await NonceService.open(
       {
@@ -239,6 +279,7 @@ export class GatewayLife {
       partners,
       callers,
       minimumTip,
+      startQuic,
     }: GatewayLifeOptions,
     opened: {
       readonly store: SubmissionStore;
@@ -265,7 +306,11 @@ export class GatewayLife {
     const tracker = new PartnerTracker(() => service.leaders().slot ?? null);
     tracker.replaceSchedule(service.schedule);
     tracker.replaceMembers(partners);
-    const tables = new GatewayTables(configOf(minimumTip), { tracker, apply: () => {} }, fastPath);
+    const tables = new GatewayTables(
+      configOf(minimumTip, startQuic !== null),
+      { tracker, apply: () => {} },
+      fastPath,
+    );
     const pipeline = new Pipeline(
       {
         clock,
@@ -335,6 +380,7 @@ export class GatewayLife {
     );
     tables.setFastPathRules();
     this.callers = callers;
+    this.#hasLeaders = startQuic !== null;
     this.#tables = tables;
     this.#tips = tips;
     this.#fastPath = fastPath;
@@ -345,7 +391,7 @@ export class GatewayLife {
 
   /** The operator reloads the configuration. */
   reload(minimumTipLamports: number): void {
-    const config = configOf(minimumTipLamports);
+    const config = configOf(minimumTipLamports, this.#hasLeaders);
     this.#tables.prepare(config)();
     void this.#routes.replace(config.routes);
   }

@@ -3,9 +3,13 @@
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import type { SlotPlan } from "../cluster.ts";
 import { HttpCallers } from "../http/http-callers.ts";
+import type { LeaderSlots } from "../leader-slots.ts";
+import { LeaderNetwork } from "../quic/leader-network.ts";
+import { QuicChild } from "../quic/quic-child.ts";
+import type { QuicAction } from "../quic/quic-scenario.ts";
 import { slotMs } from "../scenario.ts";
 import type { SimulatedDisk } from "../simulated-disk.ts";
-import type { SimulatedTime } from "../simulated-time.ts";
+import type { SimulatedTime, WallTime } from "../simulated-time.ts";
 import { Chain, type SlotContents } from "./chain.ts";
 import { fundingAddress, type GatewayLife } from "./gateway-life.ts";
 import type { GatewayAction } from "./gateway-scenario.ts";
@@ -14,23 +18,22 @@ import { MinimumTips } from "./minimum-tips.ts";
 import { SimulatedNode } from "./node.ts";
 import { NonceChecks } from "./nonce-checks.ts";
 import { NonceCustomers, ownNonceAccounts } from "./nonce-customers.ts";
-import { type PartnerMood, type PartnerName, SimulatedPartner } from "./partners.ts";
+import { leadersName, type PartnerMood, type PartnerName, SimulatedPartner } from "./partners.ts";
 import { Senders } from "./senders.ts";
 import { SubmissionChecks } from "./submission-checks.ts";
 import { Transactions } from "./transactions.ts";
 
-/** Which slots around the present one alternative partners lead. */
-export interface PartnerSlots {
-  readonly some: boolean;
-  readonly all: boolean;
-}
+/** A copy waits for its leader so long, and a little longer in the process. */
+const copyWaitMs = 5_000;
 
 interface GatewayWorldOptions {
   readonly seed: number;
   readonly time: SimulatedTime;
   /** The gateway; null: the service does not run. */
   readonly gateway: () => GatewayLife | null;
-  readonly partnerSlots: () => PartnerSlots;
+  readonly slots: LeaderSlots;
+  /** Identities of the leaders in base58; null: the gateway has no route to them. */
+  readonly leaders: readonly string[] | null;
   readonly disk: SimulatedDisk;
   /** Writes to the trace. */
   readonly note: (text: string) => void;
@@ -45,6 +48,9 @@ export class GatewayWorld {
   readonly partners: ReadonlyMap<string, PartnerListener>;
   readonly #options: GatewayWorldOptions;
   readonly #partners: Readonly<Record<PartnerName, SimulatedPartner>>;
+  readonly #leaders: LeaderNetwork | null;
+  /** The process of the QUIC connections; null: none was started in this life. */
+  #quicChild: QuicChild | null = null;
   readonly #http: HttpCallers;
   readonly #minimumTips: MinimumTips;
   readonly #senders: Senders;
@@ -60,7 +66,8 @@ export class GatewayWorld {
     const transactions = new Transactions();
     const nowMs = (): number => time.nowMs;
     const chain = new Chain(ownNonceAccounts(transactions), nowMs);
-    const node = new SimulatedNode({ chain, nowMs, fundingAddress });
+    const nodes = () => this.#leaders?.nodes ?? [];
+    const node = new SimulatedNode({ chain, nowMs, fundingAddress, nodes });
     this.chain = chain;
     this.node = node;
     const partnerOf = (name: PartnerName): SimulatedPartner =>
@@ -81,7 +88,20 @@ export class GatewayWorld {
     this.#options = options;
     this.#partners = partners;
     this.partners = new Map(Object.entries(partners));
-    const checks = new SubmissionChecks({ chain, partners, disk, nowMs });
+    const leaders = options.leaders
+      ? new LeaderNetwork({
+          seed: options.seed,
+          time,
+          identities: options.leaders,
+          transactions,
+          passOn: (passed) => chain.arrive(passed, false),
+          onDeparture: (identity, signed) =>
+            guard(() => this.#checks.leftForLeader(this.#isNear(identity), signed)),
+        })
+      : null;
+    this.#leaders = leaders;
+    const views = { ...partners, ...(leaders && { [leadersName]: leaders }) };
+    const checks = new SubmissionChecks({ chain, partners: views, disk, nowMs });
     this.#checks = checks;
     const nonceChecks = new NonceChecks({ chain, node, disk, submissions: checks, nowMs });
     const minimumTips = new MinimumTips(nowMs);
@@ -95,7 +115,7 @@ export class GatewayWorld {
       gateway,
       http,
       minimumTips,
-      partnerSlots: options.partnerSlots,
+      slots: options.slots,
       disk,
       nowMs,
       note,
@@ -154,6 +174,38 @@ export class GatewayWorld {
     }
   }
 
+  #isNear(identity: string): boolean {
+    const goodSinceMs = this.#leaders?.goodSinceMs ?? null;
+    const isGood = goodSinceMs !== null && this.#options.time.nowMs - goodSinceMs > copyWaitMs;
+    return this.#options.slots.isNear(identity, !isGood);
+  }
+
+  handleQuic(event: QuicAction): void {
+    switch (event.kind) {
+      case "leaders change":
+        this.#leaders?.setMood(event.leaders, event.mood, event.forMs);
+        return;
+      case "packets are lost":
+        this.#leaders?.lose(event.share, event.forMs);
+        return;
+      case "quic process fails":
+        this.#leaders?.processFailed();
+        this.#quicChild?.fail(event.failure);
+    }
+  }
+
+  /** Starts the processes of the QUIC connections in one life of the service; null: it has none. */
+  quicStarter(wall: WallTime, onKill: (close: () => void) => void): (() => QuicChild) | null {
+    const leaders = this.#leaders;
+    if (!leaders) return null;
+    return () => {
+      const child = new QuicChild(wall, leaders);
+      onKill(() => child.endWithGateway());
+      this.#quicChild = child;
+      return child;
+    };
+  }
+
   /** In lamports. */
   get minimumTip(): number {
     return this.#minimumTips.present;
@@ -201,6 +253,8 @@ export class GatewayWorld {
     this.#http.crashed();
     this.#checks.crashed();
     for (const partner of Object.values(this.#partners)) partner.calls = 0;
+    this.#leaders?.crashed();
+    this.#quicChild = null;
   }
 
   restarted(gateway: GatewayLife): void {

@@ -39,13 +39,21 @@ export type ProcessNode = Outcomes &
   NonceNode & {
     /** The newest slot. */
     readonly slot: () => Promise<bigint>;
+    readonly clusterNodes: () => Promise<readonly ListedNode[]>;
   };
+
+/** A leader in the list of all nodes. */
+export interface ListedNode {
+  readonly identity: string;
+  readonly tpuQuic: string | null;
+}
 
 interface NodeOptions {
   readonly chain: Chain;
   readonly nowMs: () => number;
   /** Base58. It can pay for everything. */
   readonly fundingAddress: string;
+  readonly nodes: () => readonly ListedNode[];
 }
 
 function bytesOf(text: string): Uint8Array {
@@ -106,7 +114,7 @@ export class SimulatedNode {
   }
 
   ofProcess(clock: Clock): ProcessNode {
-    const { chain, fundingAddress } = this.#options;
+    const { chain, fundingAddress, nodes } = this.#options;
     const answer = async <T>(make: (state: NodeState) => T): Promise<T> => {
       const isUp = this.#isUp;
       const lag = this.#lag();
@@ -136,6 +144,7 @@ export class SimulatedNode {
       accounts: (addresses) =>
         answer((state) => addresses.map((address) => accountOf(address, state))),
       slot: () => answer(({ tip }) => tip?.slot ?? this.#slotBefore),
+      clusterNodes: () => answer(nodes),
       minimumBalance: () => answer(() => rentLamports),
       latestBlockhash: () =>
         answer(({ confirmed }) => {

@@ -4,10 +4,23 @@
 
 import type { SimulatedTime } from "../simulated-time.ts";
 import type { PartnerListener, PartnerPeer, PeerConnection } from "./memory-network.ts";
+import { PartnerRecord, type Reception } from "./partner-record.ts";
 import type { SentTransaction, Transactions } from "./transactions.ts";
 
 export const partnerNames = ["staked", "costly", "builder", "auction"] as const;
 export type PartnerName = (typeof partnerNames)[number];
+/** The route over QUIC to the leaders. */
+export const leadersName = "leaders";
+export type RouteName = PartnerName | typeof leadersName;
+
+/** What the checks know of a partner, or of all leaders together. */
+export interface PartnerView {
+  receptionOf(signature: string): Reception;
+  /** Calls, or copies of transactions, in the present life of the service. */
+  readonly calls: number;
+  /** When it began to accept everything; null: it does not. */
+  readonly goodSinceMs: number | null;
+}
 /** Tips below are not for this partner. */
 export const costlyTip = 50_000;
 /** Below this many micro-lamports per compute unit, a transaction is not for the alternative partner. */
@@ -30,16 +43,6 @@ export type PartnerMood = (typeof partnerMoods)[number] | "accepts";
 
 /** Moods in which the leaders get the transaction. */
 const passing: ReadonlySet<PartnerMood> = new Set(["accepts", "stalls", "answers twice", "cuts"]);
-
-/** The history of one transaction at one partner. */
-export interface Reception {
-  received: number;
-  acknowledged: number;
-  refused: number;
-  refusedForGood: number;
-  /** Leaders may have it from this partner. */
-  isPassedOn: boolean;
-}
 
 interface Call {
   readonly id: number;
@@ -73,10 +76,10 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null;
 }
 
-export class SimulatedPartner implements PartnerListener {
+export class SimulatedPartner implements PartnerListener, PartnerView {
   readonly #options: PartnerOptions;
   readonly #connections = new Set<PeerConnection>();
-  readonly #receptions = new Map<string, Reception>();
+  readonly #record = new PartnerRecord();
   #mood: PartnerMood = "accepts";
   /** When it began to accept everything; null: it does not. */
   #goodSinceMs: number | null = 0;
@@ -102,17 +105,7 @@ export class SimulatedPartner implements PartnerListener {
   }
 
   receptionOf(signature: string): Reception {
-    const known = this.#receptions.get(signature);
-    if (known) return known;
-    const reception: Reception = {
-      received: 0,
-      acknowledged: 0,
-      refused: 0,
-      refusedForGood: 0,
-      isPassedOn: false,
-    };
-    this.#receptions.set(signature, reception);
-    return reception;
+    return this.#record.receptionOf(signature);
   }
 
   accept(connection: PeerConnection): PartnerPeer | null {
@@ -179,10 +172,8 @@ export class SimulatedPartner implements PartnerListener {
   }
 
   #passOn(calls: readonly Call[]): void {
-    for (const { transactions, method } of calls) {
-      for (const { signature } of transactions) this.receptionOf(signature).isPassedOn = true;
+    for (const { transactions, method } of calls)
       this.#after(() => this.#options.passOn(transactions, method === "sendBundle"));
-    }
   }
 
   /** Counts the answer before the gateway gets it. */

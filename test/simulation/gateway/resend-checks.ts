@@ -4,19 +4,20 @@ import type { RouteSnapshot } from "../../../src/gateway/submission/types.ts";
 import { Violation } from "../relay-checks.ts";
 import type { SimulatedDisk } from "../simulated-disk.ts";
 import type { Chain } from "./chain.ts";
-import type { PartnerName, SimulatedPartner } from "./partners.ts";
-import type { AccountRecord } from "./submission-checks.ts";
+import type { RouteName } from "./partners.ts";
+import type { AccountRecord, PartnerViews } from "./submission-checks.ts";
 
 /** An open submission is sent again within this time. */
 const resendMs = 4_000;
-/** These get every submission. */
-const partnersOfAll = ["staked", "builder"] as const;
-
 interface ResendChecksOptions {
   readonly chain: Chain;
-  readonly partners: Readonly<Record<PartnerName, SimulatedPartner>>;
+  readonly partners: PartnerViews;
   readonly disk: SimulatedDisk;
   readonly nowMs: () => number;
+  /** Each of them gets every submission. */
+  readonly names: readonly RouteName[];
+  /** After a failure, one may get nothing for so long. */
+  readonly restMs: number;
 }
 
 export class ResendChecks {
@@ -55,7 +56,7 @@ export class ResendChecks {
   }
 
   #mustBeSent(owners: readonly AccountRecord[], routes: readonly RouteSnapshot[]): boolean {
-    const { chain, partners, disk } = this.#options;
+    const { chain, partners, disk, names, restMs, nowMs } = this.#options;
     const isOpen = owners.every(
       ({ isAcknowledged, isResent, reported, isEnded }) =>
         isAcknowledged && isResent && reported === null && !isEnded,
@@ -66,10 +67,12 @@ export class ResendChecks {
     if (chain.wasEverShown(transaction.signature)) return false;
     if (!chain.isValid(transaction, chain.tip)) return false;
     const up = new Set(routes.filter(({ health }) => health === "up").map(({ name }) => name));
-    return partnersOfAll.some((name) => {
-      const { goodSinceMs } = partners[name];
-      const isRefused = partners[name].receptionOf(transaction.signature).refusedForGood > 0;
-      return up.has(name) && goodSinceMs !== null && !isRefused;
+    return names.some((name) => {
+      const view = partners[name];
+      const sinceMs = view?.goodSinceMs ?? null;
+      if (!view || sinceMs === null || !up.has(name)) return false;
+      const isRested = sinceMs === 0 || nowMs() - sinceMs >= restMs;
+      return isRested && view.receptionOf(transaction.signature).refusedForGood === 0;
     });
   }
 }

@@ -4,6 +4,7 @@
 import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
 import type { HttpCallers, PreparedCall } from "../http/http-callers.ts";
 import type { RawCall } from "../http/request-forms.ts";
+import type { LeaderSlots } from "../leader-slots.ts";
 import { Violation } from "../relay-checks.ts";
 import { accounts } from "../scenario.ts";
 import type { SimulatedDisk } from "../simulated-disk.ts";
@@ -21,7 +22,6 @@ import { ancestorOf, type Chain } from "./chain.ts";
 import { keyText } from "./created-keys.ts";
 import type { GatewayLife } from "./gateway-life.ts";
 import type { GatewayAction } from "./gateway-scenario.ts";
-import type { PartnerSlots } from "./gateway-world.ts";
 import type { KeyKind } from "./key-kinds.ts";
 import type { MinimumTips } from "./minimum-tips.ts";
 import type { NonceChecks } from "./nonce-checks.ts";
@@ -47,7 +47,7 @@ interface SendersOptions {
   readonly gateway: () => GatewayLife | null;
   readonly http: HttpCallers;
   readonly minimumTips: MinimumTips;
-  readonly partnerSlots: () => PartnerSlots;
+  readonly slots: LeaderSlots;
   readonly disk: SimulatedDisk;
   readonly nowMs: () => number;
   /** Writes to the trace. */
@@ -272,7 +272,7 @@ export class Senders implements SenderCalls {
   }
 
   #worldOf(call: Call) {
-    const slots = this.#options.partnerSlots();
+    const slots = this.#options.slots.ofPartners();
     return {
       mayBeRefused: this.#mayBeRefused(call),
       isPartnerSlot: slots.some,

@@ -14,11 +14,14 @@ import type { NodeMood } from "./node.ts";
 import {
   auctionUnitPrice,
   costlyTip,
+  leadersName,
   type PartnerName,
+  type PartnerView,
   partnerNames,
-  type SimulatedPartner,
+  type RouteName,
 } from "./partners.ts";
 import { ResendChecks } from "./resend-checks.ts";
+import { checkRouteCounts } from "./route-counts.ts";
 import { lastEnds, type ShownEvent, type ShownStatus, ShownTimeline } from "./shown-timeline.ts";
 import { minimumTip, type SentTransaction } from "./transactions.ts";
 import { WithdrawalChecks } from "./withdrawal-checks.ts";
@@ -33,6 +36,8 @@ const endMs = 16_000;
 const refusalMs = 2_500;
 /** A reported end is on the disk after this time, however slow the disk is. */
 const durableMs = 5_000;
+/** After a failure, the longest pause until a leader is tried again. */
+const leaderRestMs = 34_000;
 /** A timeline has at most so many events; beyond it, those in the middle are dropped. */
 const eventsMax = 64;
 
@@ -71,21 +76,26 @@ export interface AccountRecord {
   readonly live: ShownTimeline;
 }
 
+/** Without leaders, the gateway has no route to them. */
+export type PartnerViews = Readonly<Record<PartnerName, PartnerView>> & {
+  readonly [leadersName]?: PartnerView;
+};
+
 interface ChecksOptions {
   readonly chain: Chain;
-  readonly partners: Readonly<Record<PartnerName, SimulatedPartner>>;
+  readonly partners: PartnerViews;
   readonly disk: SimulatedDisk;
   readonly nowMs: () => number;
-}
-
-function isPartner(name: string): name is PartnerName {
-  return partnerNames.some((each) => each === name);
 }
 
 export class SubmissionChecks {
   readonly withdrawals = new WithdrawalChecks();
   readonly #resends: ResendChecks;
+  /** The same over QUIC to the leaders. */
+  readonly #copies: ResendChecks;
   readonly #options: ChecksOptions;
+  /** Partners and leaders by the names of their routes. */
+  readonly #views: ReadonlyMap<string, PartnerView>;
   readonly #records = new Map<string, AccountRecord>();
   /** The same by signature. */
   readonly #owners = new Map<string, AccountRecord[]>();
@@ -102,7 +112,9 @@ export class SubmissionChecks {
 
   constructor(options: ChecksOptions) {
     this.#options = options;
-    this.#resends = new ResendChecks(options);
+    this.#views = new Map(Object.entries(options.partners));
+    this.#resends = new ResendChecks({ ...options, names: ["staked", "builder"], restMs: 0 });
+    this.#copies = new ResendChecks({ ...options, names: [leadersName], restMs: leaderRestMs });
   }
 
   get records(): Iterable<AccountRecord> {
@@ -175,21 +187,37 @@ export class SubmissionChecks {
 
   /** A partner has received a call. null: bytes that no customer signed. */
   received(name: PartnerName, signed: readonly (SentTransaction | null)[]): void {
+    for (const { signature } of this.#checked(name, signed)) {
+      this.#checkRefused(name, signature, this.#ownersOf(signature));
+      this.#resends.received(signature);
+    }
+  }
+
+  /** The last byte of a copy has left for a leader. null: bytes that no customer signed. */
+  leftForLeader(leadsNear: boolean, signed: SentTransaction | null): void {
+    for (const { signature } of this.#checked(leadersName, [signed])) {
+      if (!leadsNear)
+        throw new Violation("a leader gets transactions near its slots only", signature);
+      this.#copies.received(signature);
+    }
+  }
+
+  /** Throws Violation if these were not for the partner. */
+  #checked(name: RouteName, signed: readonly (SentTransaction | null)[]): SentTransaction[] {
     const invariant = "a partner receives nothing that was not accepted";
     const tip = signed.reduce((sum, one) => sum + (one?.tip ?? 0), 0);
     if (tip < minimumTip)
       throw new Violation("a transaction without the required tip is never accepted", name);
     if (name === "costly" && tip < costlyTip)
       throw new Violation(invariant, `${name}: tip ${tip}, its minimum is ${costlyTip}`);
-    for (const one of signed) {
+    return signed.map((one) => {
       if (!one) throw new Violation(invariant, `${name}: bytes that nobody signed`);
       const owners = this.#ownersOf(one.signature);
       if (owners.length === 0) throw new Violation(invariant, `${name}: ${one.signature}`);
       const problem = partnerProblemOf(name, one, owners);
       if (problem !== null) throw new Violation(invariant, `${name}: ${one.signature} ${problem}`);
-      this.#checkRefused(name, one.signature, owners);
-      this.#resends.received(one.signature);
-    }
+      return one;
+    });
   }
 
   /** A partner that refused it for good does not get it again, unless it is submitted again. */
@@ -214,13 +242,12 @@ export class SubmissionChecks {
       const [owner, ...others] = this.#ownersOf(signature);
       if (owner?.customer !== customer || owner.calls > 1 || others.length > 0) continue;
       if (owner.isAcknowledged) continue;
-      const { partners } = this.#options;
-      const got = partnerNames.filter((name) => partners[name].receptionOf(signature).received > 0);
-      if (got.length > 0)
-        throw new Violation(
-          "a partner receives nothing that was not accepted",
-          `${got.join(", ")}: ${signature} was refused`,
-        );
+      for (const [name, view] of this.#views)
+        if (view.receptionOf(signature).received > 0)
+          throw new Violation(
+            "a partner receives nothing that was not accepted",
+            `${name}: ${signature} was refused`,
+          );
     }
   }
 
@@ -293,13 +320,14 @@ export class SubmissionChecks {
     timeline: ShownTimeline,
   ): string | null {
     const { signature } = transaction;
-    const { chain, partners } = this.#options;
+    const { chain } = this.#options;
     if (sibling !== undefined && !this.#hasSuperseded(sibling, transaction))
       return `superseded by ${sibling}, which did not land with its nonce value`;
     if (route !== undefined) {
-      if (!isPartner(route)) return `unknown partner ${route}`;
+      const view = this.#views.get(route);
+      if (!view) return `unknown partner ${route}`;
       if (kind !== "sent" && kind !== "acknowledged" && kind !== "refused") return null;
-      const { received, acknowledged, refused } = partners[route].receptionOf(signature);
+      const { received, acknowledged, refused } = view.receptionOf(signature);
       const facts = { sent: received, acknowledged, refused };
       const count = timeline.count(kind, route);
       if (count <= facts[kind]) return null;
@@ -388,6 +416,7 @@ export class SubmissionChecks {
     this.#ended = new Map();
     this.#refusedMs.clear();
     this.#resends.restarted();
+    this.#copies.restarted();
     for (const record of this.#records.values()) record.isEnded = false;
   }
 
@@ -401,12 +430,15 @@ export class SubmissionChecks {
     const nowMs = this.#options.nowMs();
     if (node !== "healthy" || this.#options.chain.isStopped) this.#quietSinceMs = nowMs;
     for (const record of this.#records.values()) this.#checkDue(record, nowMs);
-    for (const owners of this.#owners.values()) this.#resends.check(owners, routes);
+    for (const owners of this.#owners.values()) {
+      this.#resends.check(owners, routes);
+      this.#copies.check(owners, routes);
+    }
     this.#checkCounts(counts);
     this.withdrawals.check(nowMs);
     // The fast path has sent them, and no submission has adopted them.
     const extra = fastPath.abandoned + fastPath.unclaimed;
-    for (const route of routes) this.#checkRoute(route, extra);
+    for (const route of routes) checkRouteCounts(route, this.#views.get(route.name), extra);
   }
 
   /** `counted`: landed tips in the statistics. */
@@ -454,26 +486,11 @@ export class SubmissionChecks {
     const [least, most] = [signaturesOf(openLeast), signaturesOf(openMost)];
     if (open < least || open > most) fail(`${least} to ${most} are open, ${open} were counted`);
   }
-
-  #checkRoute(route: RouteSnapshot, extra: number): void {
-    const { name, offered, turnedAway, acknowledged, refused, failed, dropped, sent } = route;
-    if (!isPartner(name)) throw new Violation("counters of routes match", `unknown ${name}`);
-    const { calls } = this.#options.partners[name];
-    if (sent > BigInt(calls) || sent + BigInt(extra) < BigInt(calls))
-      throw new Violation(
-        "counters of routes match",
-        `${name}: ${calls} calls arrived, ${sent} were counted as sent`,
-      );
-    const ended = turnedAway + acknowledged + refused + failed + dropped;
-    const counted = ended + BigInt(route.queued + route.inFlight);
-    if (offered !== counted)
-      throw new Violation("counters of routes match", `${name}: ${offered} offered, ${counted}`);
-  }
 }
 
 /** The reason why the partner must not have it; null: none. */
 function partnerProblemOf(
-  name: PartnerName,
+  name: RouteName,
   { unitPrice }: SentTransaction,
   owners: readonly AccountRecord[],
 ): string | null {
