@@ -187,7 +187,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
 
   /**
    * Takes over a record of the store: the account's transaction ended before this process started. The
-   * end is final; nothing is written and no listener is called.
+   * end is final and not written again. Listeners hear of it, because they have heard of the call.
    */
   adopt(view: AccountTransaction, record: SubmissionRecord): void {
     const { tracked } = view;
@@ -201,6 +201,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
     this.dispatch.stop(view.submission);
     tracked.views.set(resumed.accountId, resumed);
     const { end } = lifecycle;
+    if (end !== null && view.lifecycle.end === null) this.recorder.notify([resumed], end);
     if (tracked.end || end === null) return;
     if (tracked.views.size === 1) this.handle({ kind: eventOfFoundEnd[end.kind], tracked, end });
     // Another account may still land what the routes refused to this account.

@@ -424,6 +424,25 @@ describe("notifications and statuses", () => {
     expect(await harness.state(facts)).toBe("expired bytes_unreadable");
   });
 
+  it("show listeners an end from before a restart, when the transaction is submitted again", async () => {
+    const before = new Harness();
+    const facts = before.facts();
+    await before.submit(facts);
+    before.answers.set(facts.signature, { slot: 8n, err: null, commitment: "finalized" });
+    await before.clock.advance(20_000);
+    expect(await before.state(facts)).toBe("landed finalized");
+    const harness = new Harness();
+    for (const [key, record] of before.store.records) harness.store.records.set(key, record);
+    const kinds: string[] = [];
+    harness.pipeline.subscribe("ann", (_, event) => kinds.push(event.kind));
+    expect(await harness.submit(facts)).toBe("accepted");
+    await harness.clock.advance(5_000);
+    expect(kinds.filter((kind) => kind === "received" || kind === "landed")).toEqual([
+      "received",
+      "landed",
+    ]);
+  });
+
   it.each([
     [0, []],
     [1, [2]],

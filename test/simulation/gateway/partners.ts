@@ -18,7 +18,7 @@ export interface PartnerView {
   receptionOf(signature: string): Reception;
   /** Calls, or copies of transactions, in the present life of the service. */
   readonly calls: number;
-  /** When it began to accept everything; null: it does not. */
+  /** Since when everything must reach it; null: it may not. */
   readonly goodSinceMs: number | null;
 }
 /** Tips below are not for this partner. */
@@ -43,6 +43,16 @@ export type PartnerMood = (typeof partnerMoods)[number] | "accepts";
 
 /** Moods in which the leaders get the transaction. */
 const passing: ReadonlySet<PartnerMood> = new Set(["accepts", "stalls", "answers twice", "cuts"]);
+
+/** The reason why the partner must not have a transaction; null: none. */
+export function partnerProblemOf(
+  name: RouteName,
+  { unitPrice }: SentTransaction,
+  isForPartnersOnly: boolean,
+): string | null {
+  if (name === "auction") return unitPrice < auctionUnitPrice ? "pays too little per unit" : null;
+  return isForPartnersOnly ? "is for alternative partners only" : null;
+}
 
 interface Call {
   readonly id: number;

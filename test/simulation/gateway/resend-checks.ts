@@ -16,8 +16,6 @@ interface ResendChecksOptions {
   readonly nowMs: () => number;
   /** Each of them gets every submission. */
   readonly names: readonly RouteName[];
-  /** After a failure, one may get nothing for so long. */
-  readonly restMs: number;
 }
 
 export class ResendChecks {
@@ -56,7 +54,7 @@ export class ResendChecks {
   }
 
   #mustBeSent(owners: readonly AccountRecord[], routes: readonly RouteSnapshot[]): boolean {
-    const { chain, partners, disk, names, restMs, nowMs } = this.#options;
+    const { chain, partners, disk, names } = this.#options;
     const isOpen = owners.every(
       ({ isAcknowledged, isResent, reported, isEnded }) =>
         isAcknowledged && isResent && reported === null && !isEnded,
@@ -69,10 +67,8 @@ export class ResendChecks {
     const up = new Set(routes.filter(({ health }) => health === "up").map(({ name }) => name));
     return names.some((name) => {
       const view = partners[name];
-      const sinceMs = view?.goodSinceMs ?? null;
-      if (!view || sinceMs === null || !up.has(name)) return false;
-      const isRested = sinceMs === 0 || nowMs() - sinceMs >= restMs;
-      return isRested && view.receptionOf(transaction.signature).refusedForGood === 0;
+      if (!view || view.goodSinceMs === null || !up.has(name)) return false;
+      return view.receptionOf(transaction.signature).refusedForGood === 0;
     });
   }
 }

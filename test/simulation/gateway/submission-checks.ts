@@ -11,13 +11,14 @@ import type { SimulatedDisk } from "../simulated-disk.ts";
 import type { Chain } from "./chain.ts";
 import { checkLandedTips } from "./landed-tip-check.ts";
 import type { NodeMood } from "./node.ts";
+import { OpenAttempts } from "./open-attempts.ts";
 import {
-  auctionUnitPrice,
   costlyTip,
   leadersName,
   type PartnerName,
   type PartnerView,
   partnerNames,
+  partnerProblemOf,
   type RouteName,
 } from "./partners.ts";
 import { ResendChecks } from "./resend-checks.ts";
@@ -36,8 +37,6 @@ const endMs = 16_000;
 const refusalMs = 2_500;
 /** A reported end is on the disk after this time, however slow the disk is. */
 const durableMs = 5_000;
-/** After a failure, the longest pause until a leader is tried again. */
-const leaderRestMs = 34_000;
 /** A timeline has at most so many events; beyond it, those in the middle are dropped. */
 const eventsMax = 64;
 
@@ -74,6 +73,7 @@ export interface AccountRecord {
   /** The time from which on nothing can change its end; null: something can. */
   overSinceMs: number | null;
   readonly live: ShownTimeline;
+  readonly attempts: OpenAttempts;
 }
 
 /** Without leaders, the gateway has no route to them. */
@@ -113,8 +113,8 @@ export class SubmissionChecks {
   constructor(options: ChecksOptions) {
     this.#options = options;
     this.#views = new Map(Object.entries(options.partners));
-    this.#resends = new ResendChecks({ ...options, names: ["staked", "builder"], restMs: 0 });
-    this.#copies = new ResendChecks({ ...options, names: [leadersName], restMs: leaderRestMs });
+    this.#resends = new ResendChecks({ ...options, names: ["staked", "builder"] });
+    this.#copies = new ResendChecks({ ...options, names: [leadersName] });
   }
 
   get records(): Iterable<AccountRecord> {
@@ -165,6 +165,7 @@ export class SubmissionChecks {
         isEnded: false,
         overSinceMs: null,
         live: new ShownTimeline(),
+        attempts: new OpenAttempts(),
       };
       record.calls++;
       record.isForPartnersOnly &&= isForPartnersOnly;
@@ -214,7 +215,8 @@ export class SubmissionChecks {
       if (!one) throw new Violation(invariant, `${name}: bytes that nobody signed`);
       const owners = this.#ownersOf(one.signature);
       if (owners.length === 0) throw new Violation(invariant, `${name}: ${one.signature}`);
-      const problem = partnerProblemOf(name, one, owners);
+      const isForPartnersOnly = owners.every((record) => record.isForPartnersOnly);
+      const problem = partnerProblemOf(name, one, isForPartnersOnly);
       if (problem !== null) throw new Violation(invariant, `${name}: ${one.signature} ${problem}`);
       return one;
     });
@@ -271,8 +273,11 @@ export class SubmissionChecks {
     if (problem !== null) throw new Violation("a timeline is in order", `${signature}: ${problem}`);
     this.#checkTrue(record, event, record.live);
     this.withdrawals.pushed(customer, signature, event, this.#options.nowMs());
+    record.attempts.add(event, this.#options.nowMs());
     const end = endKinds.find((kind) => kind === event.kind);
-    if (end) this.#checkEnd(record, end, true);
+    if (!end) return;
+    record.attempts.clear(); // results are not shown after the end
+    this.#checkEnd(record, end, true);
   }
 
   /** The knowledge of the customer before it asks. */
@@ -406,6 +411,7 @@ export class SubmissionChecks {
     for (const record of this.#records.values()) {
       if (record.reportedMs > sinceMs) record.reported = null;
       record.live.restart(record.reported);
+      record.attempts.clear();
     }
   }
 
@@ -450,6 +456,9 @@ export class SubmissionChecks {
     const { transaction, reported } = record;
     const { signature } = transaction;
     const { chain } = this.#options;
+    const overdue = record.attempts.overdue(nowMs);
+    if (overdue !== null)
+      throw new Violation("an attempt has a result", `${signature}: ${overdue}`);
     const isLanded = chain.find(signature, chain.confirmed) !== undefined;
     if (isLanded && reported !== null && absentEnds.has(reported))
       throw new Violation("an end is true", `${signature}: ${reported}, but a block contains it`);
@@ -486,17 +495,6 @@ export class SubmissionChecks {
     const [least, most] = [signaturesOf(openLeast), signaturesOf(openMost)];
     if (open < least || open > most) fail(`${least} to ${most} are open, ${open} were counted`);
   }
-}
-
-/** The reason why the partner must not have it; null: none. */
-function partnerProblemOf(
-  name: RouteName,
-  { unitPrice }: SentTransaction,
-  owners: readonly AccountRecord[],
-): string | null {
-  if (name === "auction") return unitPrice < auctionUnitPrice ? "pays too little per unit" : null;
-  const isForPartnersOnly = owners.every((record) => record.isForPartnersOnly);
-  return isForPartnersOnly ? "is for alternative partners only" : null;
 }
 
 function signaturesOf(records: readonly AccountRecord[]): number {

@@ -18,6 +18,9 @@ const oneWayNs = 4_000_000;
 const oneWayRangeNs = 6_000_000;
 const duplicateShare = 0.02;
 const port = 9_007;
+/** The longest pause until a leader that failed is tried again, and until a process that hangs is replaced. */
+const leaderRestMs = 31_000;
+const processRestMs = 9_000;
 
 interface LeaderNetworkOptions {
   readonly seed: number;
@@ -55,9 +58,8 @@ export class LeaderNetwork implements PartnerView {
   #listener: ((packet: Uint8Array) => void) | null = null;
   #lossShare = 0;
   #calls = 0;
-  /** When everything began to work; null: something does not. */
-  #goodSinceMs: number | null = 0;
-  #trouble = 0;
+  /** Since when everything must reach the leaders; it may be in the future. */
+  #goodSinceMs = 0;
 
   constructor(options: LeaderNetworkOptions) {
     this.#options = options;
@@ -88,7 +90,7 @@ export class LeaderNetwork implements PartnerView {
   }
 
   get goodSinceMs(): number | null {
-    return this.#goodSinceMs;
+    return this.#goodSinceMs <= this.#options.time.nowMs ? this.#goodSinceMs : null;
   }
 
   /** The service was killed. */
@@ -111,21 +113,20 @@ export class LeaderNetwork implements PartnerView {
     });
   }
 
+  /** The process has ended, or does not run properly. */
+  processFailed(): void {
+    this.#rest(processRestMs);
+  }
+
   /** Something does not work for this time. */
   #troubled(forMs: number, done: () => void): void {
     const { time } = this.#options;
-    this.#trouble++;
-    this.#goodSinceMs = null;
-    time.at(time.nowNs + forMs * 1e6, () => {
-      done();
-      this.#trouble--;
-      if (this.#trouble === 0) this.#goodSinceMs = time.nowMs;
-    });
+    this.#rest(forMs + leaderRestMs);
+    time.at(time.nowNs + forMs * 1e6, done);
   }
 
-  /** The process has ended, or does not run properly. */
-  processFailed(): void {
-    this.#troubled(0, () => {});
+  #rest(forMs: number): void {
+    this.#goodSinceMs = Math.max(this.#goodSinceMs, this.#options.time.nowMs + forMs);
   }
 
   /** The library of a process. */
