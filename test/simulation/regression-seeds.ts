@@ -37,6 +37,16 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     found: "checks: refusals and failed datagrams of shreds that came from several sources",
   },
   {
+    seed: 127,
+    slots: 150,
+    found: "a timeline lacked the results of a call that another one had replaced",
+  },
+  {
+    seed: 10142,
+    slots: 100,
+    found: "listeners heard of a call, and not of the end from before a restart",
+  },
+  {
     seed: 18,
     slots: 150,
     found: "the end of the last open transaction was not written again after a write had failed",

@@ -237,8 +237,10 @@ export class SubmissionStateMachine implements SubmissionEvents {
     } else {
       const { kind, submission } = event;
       for (const view of submission.views) {
-        const isCurrent = view.submission === submission && !view.isForgotten;
-        if (isCurrent || kind === "attempts_exhausted") this.#step(view.tracked, event, [view]);
+        // What a call with other options has replaced may still be in the queue of a route, and leave.
+        const isMeant = view.submission === submission || kind === "route_reported";
+        const isShown = isMeant && !view.isForgotten;
+        if (isShown || kind === "attempts_exhausted") this.#step(view.tracked, event, [view]);
       }
     }
   }

@@ -87,6 +87,22 @@ describe("submit", () => {
     expect(harness.store.records.size).toBe(1);
   });
 
+  it("shows what left of a call that another one with other options has replaced", async () => {
+    const harness = new Harness();
+    const facts = harness.facts();
+    await harness.submit(facts, { resendsMax: 0 });
+    await harness.clock.advance(100);
+    await harness.submit(facts, { resendsMax: 1 });
+    expect(harness.outbound.map(({ attempt }) => attempt)).toEqual([1, 2]);
+    harness.outbound[0]?.report({ kind: "sent", atNs: harness.clock.nowNs(), bytes: 200 });
+    harness.outbound[0]?.report({ kind: "acknowledged", atNs: harness.clock.nowNs() });
+    const [status] = await harness.pipeline.statuses("ann", [facts.signature]);
+    const ofFirst = (status?.events ?? []).filter(
+      (event) => "attempt" in event && event.attempt === 1,
+    );
+    expect(ofFirst.map(({ kind }) => kind)).toEqual(["queued", "sent", "acknowledged"]);
+  });
+
   it("writes changes of many timelines within a second", async () => {
     const harness = new Harness();
     const all = Array.from({ length: 2_000 }, () => harness.facts());
