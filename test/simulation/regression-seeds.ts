@@ -47,6 +47,16 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     found: "listeners heard of a call, and not of the end from before a restart",
   },
   {
+    seed: 5078,
+    slots: 100,
+    found: "checks: a forged copy of a shred while its destination fails",
+  },
+  {
+    seed: 20232,
+    slots: 100,
+    found: "checks: a call without a key, and the same one with a key before its answer",
+  },
+  {
     seed: 18,
     slots: 150,
     found: "the end of the last open transaction was not written again after a write had failed",

@@ -294,8 +294,6 @@ export class RelayChecks {
       sources.map(({ name }, source) => ({ name, refused: excuses[source] ?? 0 })),
       failures,
     );
-    for (const one of missing)
-      if (!one.isAuthentic) this.#hasFailed(one.known, one.address, failures);
     this.#window = newWindow();
   }
 
@@ -323,8 +321,15 @@ export class RelayChecks {
         for (const source of from) left[source] = (left[source] ?? 0) - 1;
         continue;
       }
-      const found = [...addresses].find((address) => !this.#hasFailed(known, address, failures));
-      if (found === undefined) continue;
+      const found = [...addresses].find((address) => (failures.get(address) ?? 0n) <= 0n);
+      if (found === undefined) {
+        const isCertain = [...from].every((source) => sources[source]?.refused === 0);
+        for (const address of addresses) {
+          failures.set(address, (failures.get(address) ?? 0n) - 1n);
+          if (isCertain) known.served |= this.#bitOf(address); // it is not sent again
+        }
+        continue;
+      }
       const texts = [...from].map((source) => {
         const { name = "", refused = 0 } = sources[source] ?? {};
         const count = shreds.filter((each) => each.sources.has(source)).length;
@@ -335,17 +340,6 @@ export class RelayChecks {
         `${texts.join("; ")}: ${known.shred.name} to ${hexOf(found)}`,
       );
     }
-  }
-
-  /** Whether a failed datagram is left that explains it; it is not sent again then. */
-  #hasFailed(known: KnownShred, address: string, failures: Map<string, bigint>): boolean {
-    const bit = this.#bitOf(address);
-    if ((known.served & bit) !== 0) return true;
-    const left = failures.get(address) ?? 0n;
-    if (left <= 0n) return false;
-    failures.set(address, left - 1n);
-    known.served |= bit;
-    return true;
   }
 
   #checkReceived({ received }: RelaySnapshot, before: Counts): void {

@@ -250,6 +250,9 @@ export class Senders implements SenderCalls {
         if (pair && nonceChecks.mayBeRefused(pair, reason, beganMs)) return;
         if (isAlt && reason === "non_partner_slot" && world.isStrangeSlot) return;
         this.#refused(call, answer, refusals, world.mayBeRefused);
+        // Otherwise only another call may have submitted them.
+        if (mayBeAccepted && !refusals.includes(null))
+          checks.refusedByRules(customer, transactions);
         return;
       }
       const refusal = refusals.includes(null) ? null : (refusals[0] ?? null);
@@ -281,7 +284,7 @@ export class Senders implements SenderCalls {
   }
 
   #refused(
-    { method, customer, transactions }: Call,
+    { method, customer }: Call,
     { reason, data }: Extract<Answer, { reason: string }>,
     refusals: readonly (string | null)[],
     mayBeRefused: boolean,
@@ -296,7 +299,6 @@ export class Senders implements SenderCalls {
         "a refusal is true",
         `${method}: ${reason}, expected ${refusals.join(" or ")}`,
       );
-    if (!refusals.includes(null)) checks.refusedByRules(customer, transactions);
     // A part of a batch was accepted.
     const sent: unknown[] = Array.isArray(data["sent"]) ? data["sent"] : [];
     const records = sent.flatMap((signature) => checks.find(customer, String(signature)) ?? []);
