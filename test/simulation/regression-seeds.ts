@@ -57,6 +57,11 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     found: "checks: a call without a key, and the same one with a key before its answer",
   },
   {
+    seed: 183,
+    slots: 150,
+    found: "checks: malformed bytes behind a request that is answered late",
+  },
+  {
     seed: 18,
     slots: 150,
     found: "the end of the last open transaction was not written again after a write had failed",

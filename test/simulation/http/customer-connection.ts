@@ -192,7 +192,10 @@ export class CustomerConnection implements CallerPeer {
     const sinceMs = Math.max(first?.completeMs ?? this.#nowMs, this.#heardMs);
     if (first && !this.#held && this.#nowMs - sinceMs > answerMs)
       throw new Violation("every call is answered", `${first.form.name} after ${answerMs} ms`);
-    if (this.#nowMs > this.#mustEndMs && !this.#held)
+    // A complete request is answered before malformed bytes behind it are refused.
+    const carries = this.#pending.some(({ completeMs }) => completeMs !== null);
+    const mustEndMs = Math.max(this.#mustEndMs, this.#heardMs + goneMs);
+    if (this.#nowMs > mustEndMs && !carries && !this.#held)
       throw new Violation(
         "a connection that carries nothing more ends",
         this.#options.line.address,
