@@ -99,7 +99,7 @@ export class Cluster {
   readonly schedule: LeaderSchedule;
   /** Identities of all leaders in base58, in the order of their turns. */
   readonly identities: readonly string[];
-  /** Those of the alternative partners. */
+  /** Identities of the alternative partners. */
   readonly partners: ReadonlySet<string>;
   readonly #leaders: readonly Shredder[];
   readonly #ends = new Map<bigint, ParentEnd>();

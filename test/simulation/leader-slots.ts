@@ -1,4 +1,4 @@
-// Who leads the slots around the present one.
+// The leaders of the slots around the present one.
 
 import type { Cluster } from "./cluster.ts";
 

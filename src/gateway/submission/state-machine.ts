@@ -237,7 +237,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
     } else {
       const { kind, submission } = event;
       for (const view of submission.views) {
-        // What a call with other options has replaced may still be in the queue of a route, and leave.
+        // A call with other options may have replaced it while a route still has it in its queue.
         const isMeant = view.submission === submission || kind === "route_reported";
         const isShown = isMeant && !view.isForgotten;
         if (isShown || kind === "attempts_exhausted") this.#step(view.tracked, event, [view]);

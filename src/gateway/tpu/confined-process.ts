@@ -14,7 +14,7 @@ import { residentBytes } from "./process-memory.ts";
 import { channelDescriptor, residentBytesMax } from "./start-quic-process.ts";
 import type { ProcessEnd, ProcessState, SupervisionAnswer } from "./types.ts";
 
-/** What supervision uses of a ChildProcess. */
+/** The part of a ChildProcess that supervision uses. */
 export interface SupervisedChild {
   readonly pid?: number | undefined;
   readonly exitCode: number | null;

@@ -1,4 +1,4 @@
-// What the process of the QUIC connections does: it receives requests and reports the results of transactions.
+// The work of the process of the QUIC connections: it receives requests and reports the results of transactions.
 //
 // Events are reported in batches with their own times, because a message per event would cost more than
 // sending. The process ends when the gateway closes the channel or ends itself.

@@ -2,7 +2,7 @@
 //
 // Started by quic-process.ts with a socket as descriptor 3. The QUIC library is native code that
 // parses data of leaders, so it runs in a process of its own, which is confined before the first
-// packet. endpoint-process.ts is what it does.
+// packet. endpoint-process.ts does the work.
 
 import { systemClock } from "../../core/clock.ts";
 import { confineThisProcess, requireQuiche, serveChannel } from "./confined-main.ts";

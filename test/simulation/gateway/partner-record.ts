@@ -1,4 +1,4 @@
-// What one partner, or all leaders together, have received and answered.
+// The record of what one partner, or all leaders together, have received and answered.
 
 /** The history of one transaction. */
 export interface Reception {

@@ -13,7 +13,7 @@ export type PartnerName = (typeof partnerNames)[number];
 export const leadersName = "leaders";
 export type RouteName = PartnerName | typeof leadersName;
 
-/** What the checks know of a partner, or of all leaders together. */
+/** A partner, or all leaders together, as the checks see them. */
 export interface PartnerView {
   receptionOf(signature: string): Reception;
   /** Calls, or copies of transactions, in the present life of the service. */

@@ -26,7 +26,7 @@ export type Frame =
 export type StreamFrame = Extract<Frame, { kind: "stream" }>;
 
 export interface Packet {
-  /** Of its connection and direction. */
+  /** Counts the packets of its connection and direction. */
   readonly number: number;
   readonly frames: readonly Frame[];
 }

@@ -114,7 +114,7 @@ export class QuicChild extends EventEmitter implements SupervisedChild {
     if (this.#isOver) return;
     this.#isOver = true;
     const { time } = this.#wall;
-    // What it has written is read first.
+    // The gateway first reads what it has written.
     time.at(time.nowNs + exitMs * 1e6, () => {
       this.#clock.end();
       this.exitCode = exitCode;

@@ -9,7 +9,7 @@ import { type LeaderMood, leaderMoods } from "./simulated-leader.ts";
 export type QuicAction =
   | {
       readonly kind: "leaders change";
-      /** By their places in the schedule. */
+      /** Places in the schedule. */
       readonly leaders: readonly number[];
       readonly mood: LeaderMood;
       readonly forMs: number;
@@ -17,7 +17,7 @@ export type QuicAction =
   | { readonly kind: "packets are lost"; readonly share: number; readonly forMs: number }
   | { readonly kind: "quic process fails"; readonly failure: ProcessFailure };
 
-/** None of them is a digit of a store on PostgreSQL. */
+/** No seed on PostgreSQL ends with one of these digits. */
 const lastDigits = [2, 5];
 
 /** Whether the gateway of a seed has a route to the leaders. */
