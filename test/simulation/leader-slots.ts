@@ -39,7 +39,7 @@ export class LeaderSlots {
     };
   }
 
-  /** Whether a copy for this leader may leave now. `mayWait`: leaders or their network had trouble lately. */
+  /** Whether a copy for this leader may leave now. `mayWait`: leaders or their network had trouble recently. */
   isNear(identity: string, mayWait: boolean): boolean {
     const { cluster, isUnsettled } = this.#options;
     if (isUnsettled()) return true;

@@ -123,7 +123,7 @@ function newWindow(): Window {
   return { steps: 0, arrived: [], forged: [], isFar: [], left: new Map() };
 }
 
-/** A shred that did not leave, the sources of which it came, and the destinations that lack it. */
+/** A shred that did not leave, the sources that delivered it, and the destinations that lack it. */
 interface MissingShred {
   readonly known: KnownShred;
   readonly sources: Set<number>;
@@ -298,7 +298,7 @@ export class RelayChecks {
   }
 
   /**
-   * A missing shred was refused from each source of which it came, or its datagram failed at each destination.
+   * A missing shred was refused from each source that delivered it, or its datagram failed at each destination.
    * Throws Violation if refusals and failures together do not explain all of them. `failures`: those that explain
    * nothing yet.
    */

@@ -18,7 +18,7 @@ const leadersMs = 100;
 
 type OpenRequest = Extract<ProcessRequest, { kind: "open" }>;
 
-export interface EndpointProcessOptions {
+interface EndpointProcessOptions {
   readonly clock: Clock;
   /** Throws if the library is missing. */
   readonly quiche: () => Quiche;

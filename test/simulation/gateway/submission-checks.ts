@@ -91,8 +91,7 @@ interface ChecksOptions {
 export class SubmissionChecks {
   readonly withdrawals = new WithdrawalChecks();
   readonly #resends: ResendChecks;
-  /** The same over QUIC to the leaders. */
-  readonly #copies: ResendChecks;
+  readonly #copies: ResendChecks; // over QUIC to the leaders
   readonly #options: ChecksOptions;
   /** Partners and leaders by the names of their routes. */
   readonly #views: ReadonlyMap<string, PartnerView>;
@@ -121,7 +120,7 @@ export class SubmissionChecks {
     return this.#records.values();
   }
 
-  /** Acknowledged submissions, and those of them that landed. */
+  /** Acknowledged submissions, and the part that landed. */
   get totals(): { readonly accepted: number; readonly landed: number } {
     const accepted = [...this.#records.values()].filter(({ isAcknowledged }) => isAcknowledged);
     const landed = accepted.filter(({ firstEnd }) => firstEnd === "landed");
@@ -457,8 +456,7 @@ export class SubmissionChecks {
     const { signature } = transaction;
     const { chain } = this.#options;
     const overdue = record.attempts.overdue(nowMs);
-    if (overdue !== null)
-      throw new Violation("an attempt has a result", `${signature}: ${overdue}`);
+    if (overdue) throw new Violation("an attempt has a result", `${signature}: ${overdue}`);
     const isLanded = chain.find(signature, chain.confirmed) !== undefined;
     if (isLanded && reported !== null && absentEnds.has(reported))
       throw new Violation("an end is true", `${signature}: ${reported}, but a block contains it`);
@@ -498,5 +496,5 @@ export class SubmissionChecks {
 }
 
 function signaturesOf(records: readonly AccountRecord[]): number {
-  return new Set(records.map(({ transaction }) => transaction.signature)).size;
+  return new Set(records.map(({ transaction: { signature } }) => signature)).size;
 }
