@@ -17,7 +17,7 @@ import { SeededRandom } from "../../core/seeded-random.ts";
 import { idleTimeoutMs, TpuConnection } from "./connection.ts";
 import { Leader } from "./leader.ts";
 import type { LeaderState, TpuAddress, TpuEvent, TpuSendRequest, TpuSettings } from "./types.ts";
-import { type OpenTpuSockets, TpuSockets, type TpuSocketTable } from "./udp-sockets.ts";
+import { type OpenTpuSockets, openKernelSockets, type TpuSocketTable } from "./udp-sockets.ts";
 
 interface EndpointDependencies {
   readonly quiche: Quiche;
@@ -77,7 +77,7 @@ export class TpuEndpoint {
   /** Rejects if no socket can be opened or the key is invalid. */
   static async open(dependencies: EndpointDependencies): Promise<TpuEndpoint> {
     const endpoint = new TpuEndpoint(dependencies);
-    const { settings, openSockets = TpuSockets.open } = dependencies;
+    const { settings, openSockets = openKernelSockets } = dependencies;
     endpoint.#sockets = openSockets(settings.bind, (packet) => endpoint.#receive(packet));
     endpoint.#cleanupTimer = dependencies.clock.every(cleanupMs, () => {
       endpoint.#closeUnused();

@@ -46,7 +46,7 @@ export type OpenTpuSockets = (
   listener: (packet: Uint8Array) => void,
 ) => TpuSocketTable;
 
-export class TpuSockets implements TpuSocketTable {
+class TpuSockets implements TpuSocketTable {
   #ipv4: Socket | null = null;
   #ipv6: Socket | null = null;
   #failed = 0;
@@ -116,3 +116,6 @@ export class TpuSockets implements TpuSocketTable {
     this.#lastFailure = error instanceof Error ? error.message : String(error);
   }
 }
+
+export const openKernelSockets: OpenTpuSockets = (bind, listener) =>
+  TpuSockets.open(bind, listener);
