@@ -62,6 +62,11 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     found: "checks: malformed bytes behind a request that is answered late",
   },
   {
+    seed: 235,
+    slots: 150,
+    found: "the slot was up to 11 slots late for 17 s after the clock was set forward",
+  },
+  {
     seed: 18,
     slots: 150,
     found: "the end of the last open transaction was not written again after a write had failed",

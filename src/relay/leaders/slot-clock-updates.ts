@@ -13,6 +13,8 @@ import { SlotClock } from "./slot-clock.ts";
 const updateIntervalMs = 100;
 /** The node is asked often until its answers give a slot duration, then less often. */
 const askNodeMs = { first: 1000, later: 5000 } as const;
+/** A change of the wall clock against the monotonic clock, between two updates, that is no adjustment of its rate. */
+const stepNs = 50_000_000n;
 /** If the event loop is blocked, the bounds must not stay. */
 const boundsHoldNs = 1_000_000_000n;
 /**
@@ -42,6 +44,8 @@ export class SlotClockUpdates {
   readonly #timers: readonly Timer[];
   /** Slots of the last check, and the time up to which their shreds were passed to the clock. */
   #noted: ReadonlyMap<bigint, bigint> = new Map();
+  /** Of the wall clock, from the monotonic clock. */
+  #offsetNs: bigint;
   #asking = false;
   /** Monotonic. */
   #askedNs = 0n;
@@ -51,6 +55,7 @@ export class SlotClockUpdates {
   constructor(dependencies: SlotClockUpdatesDependencies) {
     this.#dependencies = dependencies;
     const { clock, node } = dependencies;
+    this.#offsetNs = clock.nowNs() - clock.monotonicNs();
     this.#timers = [
       clock.every(updateIntervalMs, () => this.#poll()),
       ...(node ? [clock.every(askNodeMs.first, () => void this.#askIfDue(node))] : []),
@@ -71,6 +76,7 @@ export class SlotClockUpdates {
 
   #poll(): void {
     const { relay, clock } = this.#dependencies;
+    this.#followSteps();
     const rows = relay.slots();
     for (const { slot, firstSeenNs, lastSeenNs } of rows) {
       const notedNs = this.#noted.get(slot);
@@ -80,6 +86,15 @@ export class SlotClockUpdates {
     }
     this.#noted = new Map(rows.map(({ slot, lastSeenNs }) => [slot, lastSeenNs]));
     this.#bound(clock.nowNs());
+  }
+
+  /** The kernel's times of arrivals are those of the wall clock, which may be set: at boot, or after a pause. */
+  #followSteps(): void {
+    const { clock } = this.#dependencies;
+    const offsetNs = clock.nowNs() - clock.monotonicNs();
+    const byNs = offsetNs - this.#offsetNs;
+    this.#offsetNs = offsetNs;
+    if (byNs >= stepNs || byNs <= -stepNs) this.slotClock.shift(byNs);
   }
 
   #bound(nowNs: bigint): void {

@@ -16,7 +16,7 @@
 // at least 12 of 32 slots arrive. Other arrivals are stored separately, and a new line replaces the
 // present one only in these cases:
 // - 12 of 20 consecutive slots arrived at a possible pace, while the present line had no arrival for 5 s
-//   (a clock was set, or the duration changed during an outage) or RPC agrees;
+//   (the duration changed during an outage) or RPC agrees;
 // - 38 of 64 arrived, later than the present line (which then follows a recording of old shreds);
 // - never backwards over passed slots, unless the line was silent for 30 s.
 //
@@ -114,6 +114,11 @@ export class SlotClock {
   readonly #seen = new Float64Array(seenSlots).fill(-1);
   #firstSlot = 0;
   #rpc: SlotReading[] = [];
+
+  /** The callers' clock was set by so much: what was measured before belongs to the new time, too. */
+  shift(byNs: bigint): void {
+    if (this.#baseNs !== null) this.#baseNs += byNs;
+  }
 
   /** The first authenticated shred of `slot`. Later ones have no effect. */
   noteShreds(slot: bigint, timeNs: bigint): void {

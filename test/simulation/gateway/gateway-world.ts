@@ -23,8 +23,6 @@ import { Senders } from "./senders.ts";
 import { SubmissionChecks } from "./submission-checks.ts";
 import { Transactions } from "./transactions.ts";
 
-/** The service estimates the present slot from 64 slots. Until then, a clock that was set makes it late or early. */
-const lineMs = 64 * slotMs;
 /** A copy waits for its leader so long, and a little longer in the process. */
 const copyWaitMs = 5_000;
 
@@ -59,7 +57,6 @@ export class GatewayWorld {
   readonly #checks: SubmissionChecks;
   readonly #nonceChecks: NonceChecks;
   readonly #nonces: NonceCustomers;
-  #clockSetMs = Number.NEGATIVE_INFINITY;
   /** Requests that the fast path has sent: in earlier lives of the service, and in this one. */
   #takenBefore = 0;
   #takenNow = 0;
@@ -178,7 +175,6 @@ export class GatewayWorld {
   }
 
   #isNear(identity: string): boolean {
-    if (this.#options.time.nowMs - this.#clockSetMs < lineMs) return true;
     const goodSinceMs = this.#leaders?.goodSinceMs ?? null;
     const isGood = goodSinceMs !== null && this.#options.time.nowMs - goodSinceMs > copyWaitMs;
     return this.#options.slots.isNear(identity, !isGood);
@@ -232,7 +228,6 @@ export class GatewayWorld {
   }
 
   clockWasSet(): void {
-    this.#clockSetMs = this.#options.time.nowMs;
     this.#checks.withdrawals.clockWasSet();
   }
 
