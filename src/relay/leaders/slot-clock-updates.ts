@@ -13,7 +13,7 @@ import { SlotClock } from "./slot-clock.ts";
 const updateIntervalMs = 100;
 /** The node is asked often until its answers give a slot duration, then less often. */
 const askNodeMs = { first: 1000, later: 5000 } as const;
-/** A change of the wall clock against the monotonic clock, between two updates, that is no adjustment of its rate. */
+/** The wall clock was set if it changed by so much against the monotonic clock between two updates. */
 const stepNs = 50_000_000n;
 /** If the event loop is blocked, the bounds must not stay. */
 const boundsHoldNs = 1_000_000_000n;
@@ -44,7 +44,7 @@ export class SlotClockUpdates {
   readonly #timers: readonly Timer[];
   /** Slots of the last check, and the time up to which their shreds were passed to the clock. */
   #noted: ReadonlyMap<bigint, bigint> = new Map();
-  /** Of the wall clock, from the monotonic clock. */
+  /** The wall clock's distance from the monotonic clock. */
   #offsetNs: bigint;
   #asking = false;
   /** Monotonic. */
