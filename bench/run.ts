@@ -135,7 +135,8 @@ const usage = `npm run bench -- [NAME…] [options]
   --json           the whole report as JSON
   --markdown       the report as Markdown
   --report         the report into bench/results/latest.json, and from there into docs/benchmarks.md,
-                   docs/performance.md, docs/transmit.md and docs/security.md; sections that did not run stay as they are
+                   docs/performance.md, docs/transmit.md, docs/security.md and docs/proof.md; sections that did not run
+                   stay as they are
   --documents      measures nothing: these documents again, from what is kept
   --loopback       no network namespace, even when one could be had
   --program PATH   this shredway_bench instead of building one

@@ -27,6 +27,7 @@ const references: readonly string[] = [
   "docs/command-line.md",
   "docs/configuration.md",
   "docs/metrics.md",
+  "docs/proof.md",
 ];
 
 const pagesWithBannedPhrases: readonly string[] = [];

@@ -1,10 +1,12 @@
-// The generated parts of docs/benchmarks.md, docs/performance.md, docs/transmit.md and docs/security.md,
+// The generated parts of docs/benchmarks.md, docs/performance.md, docs/transmit.md and docs/security.md, docs/proof.md,
 // and the picture docs/images/peers.svg, made from the stored report.
 //
 // `npm run bench -- --report` writes them; test/bench/documents.test.ts compares them with the file.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { proofDocument } from "../proof/document.ts";
+import { readResults } from "../proof/results.ts";
 import { measuredText, targetText, verdictsText } from "../sections/section.ts";
 import { peersPicture } from "./peers-picture.ts";
 import type { StoredReport, StoredRun, StoredSection } from "./stored-report.ts";
@@ -113,7 +115,8 @@ export function documents(stored: StoredReport): Document[] {
       const text = readFileSync(fileOf(path), "utf8");
       return { path, text, wanted: replacePart(text, part) };
     }),
-    ...(picture === undefined ? [] : [pictureDocument("docs/images/peers.svg", picture)]),
+    wholeDocument("docs/proof.md", proofDocument(stored, readResults())),
+    ...(picture === undefined ? [] : [wholeDocument("docs/images/peers.svg", picture)]),
   ];
 }
 
@@ -121,7 +124,7 @@ function fileOf(path: string): string {
   return fileURLToPath(new URL(`../../${path}`, import.meta.url));
 }
 
-function pictureDocument(path: string, wanted: string): Document {
+function wholeDocument(path: string, wanted: string): Document {
   const file = fileOf(path);
   return { path, text: existsSync(file) ? readFileSync(file, "utf8") : "", wanted };
 }
