@@ -67,6 +67,11 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     found: "the slot was up to 11 slots late for 17 s after the clock was set forward",
   },
   {
+    seed: 200119561,
+    slots: 60,
+    found: "checks: one destination lacks what was refused, and a datagram to another one failed",
+  },
+  {
     seed: 18,
     slots: 150,
     found: "the end of the last open transaction was not written again after a write had failed",

@@ -123,20 +123,20 @@ function newWindow(): Window {
   return { steps: 0, arrived: [], forged: [], isFar: [], left: new Map() };
 }
 
-/** A shred that did not leave, the sources that delivered it, and the destinations that lack it. */
+/** A shred that a destination lacks, and the sources that delivered it for this destination. */
 interface MissingShred {
   readonly known: KnownShred;
+  readonly address: string;
   readonly sources: Set<number>;
-  readonly addresses: Set<string>;
 }
 
 function shredsOf(missing: readonly Missing[]): MissingShred[] {
-  const shreds = new Map<KnownShred, MissingShred>();
+  const shreds = new Map<string, MissingShred>();
   for (const { known, source, address } of missing) {
-    const shred = shreds.get(known) ?? { known, sources: new Set(), addresses: new Set() };
-    shreds.set(known, shred);
+    const key = `${known.shred.name} ${address}`;
+    const shred = shreds.get(key) ?? { known, address, sources: new Set() };
+    shreds.set(key, shred);
     shred.sources.add(source);
-    shred.addresses.add(address);
   }
   return [...shreds.values()];
 }
@@ -298,47 +298,48 @@ export class RelayChecks {
   }
 
   /**
-   * A missing shred was refused from each source that delivered it, or its datagram failed at each destination.
-   * Throws Violation if refusals and failures together do not explain all of them. `failures`: those that explain
-   * nothing yet.
+   * A missing shred was refused from each source that delivered it, or its datagram failed. Throws Violation if
+   * refusals and failures together do not explain all of them. `failures`: those that explain nothing yet.
    */
   #explain(
     missing: readonly Missing[],
     sources: readonly { readonly name: string; readonly refused: number }[],
     failures: Map<string, bigint>,
   ): void {
-    const isHopeless = ({ addresses }: MissingShred): boolean =>
-      [...addresses].some((address) => (failures.get(address) ?? 0n) <= 0n);
+    const mayHaveFailed = (address: string): boolean => (failures.get(address) ?? 0n) > 0n;
+    const left = sources.map(({ refused }) => refused);
+    const refused = new Map<KnownShred, Set<number>>();
+    // One refusal explains it at all destinations.
+    const refuse = ({ known, sources: from }: MissingShred): boolean => {
+      const before = refused.get(known) ?? new Set();
+      const further = [...from].filter((source) => !before.has(source));
+      if (!further.every((source) => (left[source] ?? 0) > 0)) return false;
+      for (const source of further) left[source] = (left[source] ?? 0) - 1;
+      refused.set(known, new Set([...before, ...further]));
+      return true;
+    };
+    // Where nothing has failed, only refusals explain it. Those of one source are needed least elsewhere.
     const shreds = shredsOf(missing).toSorted(
       (a, b) =>
-        Number(isHopeless(b)) - Number(isHopeless(a)) ||
-        a.sources.size - b.sources.size ||
-        b.addresses.size - a.addresses.size,
+        Number(mayHaveFailed(a.address)) - Number(mayHaveFailed(b.address)) ||
+        a.sources.size - b.sources.size,
     );
-    const left = sources.map(({ refused }) => refused);
-    for (const { known, sources: from, addresses } of shreds) {
-      if ([...from].every((source) => (left[source] ?? 0) > 0)) {
-        for (const source of from) left[source] = (left[source] ?? 0) - 1;
-        continue;
+    for (const shred of shreds) {
+      if (refuse(shred)) continue;
+      const { known, address, sources: from } = shred;
+      if (!mayHaveFailed(address)) {
+        const names = [...from].map((source) => {
+          const { name = "", refused: count = 0 } = sources[source] ?? {};
+          return `${name} (${count} refused)`;
+        });
+        throw new Violation(
+          "every authentic shred leaves, or a reason is counted",
+          `${known.shred.name} to ${hexOf(address)}, from ${names.join(", ")}; ${shreds.length} are missing`,
+        );
       }
-      const found = [...addresses].find((address) => (failures.get(address) ?? 0n) <= 0n);
-      if (found === undefined) {
-        const isCertain = [...from].every((source) => sources[source]?.refused === 0);
-        for (const address of addresses) {
-          failures.set(address, (failures.get(address) ?? 0n) - 1n);
-          if (isCertain) known.served |= this.#bitOf(address); // it is not sent again
-        }
-        continue;
-      }
-      const texts = [...from].map((source) => {
-        const { name = "", refused = 0 } = sources[source] ?? {};
-        const count = shreds.filter((each) => each.sources.has(source)).length;
-        return `${count} shreds of ${name} did not leave, ${refused} were counted`;
-      });
-      throw new Violation(
-        "every authentic shred leaves, or a reason is counted",
-        `${texts.join("; ")}: ${known.shred.name} to ${hexOf(found)}`,
-      );
+      failures.set(address, (failures.get(address) ?? 0n) - 1n);
+      const isCertain = [...from].every((source) => sources[source]?.refused === 0);
+      if (isCertain) known.served |= this.#bitOf(address); // it is not sent again
     }
   }
 
