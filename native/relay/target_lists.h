@@ -3,8 +3,8 @@
 //
 // Tables builds them on the publishing thread, once for all workers with the same rules; afterwards
 // they are immutable, and Transmit reads them. A target with a resolved next hop is sent to by
-// clone or AF_XDP if the worker can do so for its interface and address family, and if enough such
-// targets of its kind exist. A socket sends to all others.
+// clone or AF_XDP if the worker can do so for its interface and address family, and if enough
+// receivers of its kind can be reached in this way. A socket sends to all others.
 #pragma once
 
 #include <netinet/in.h>

@@ -21,6 +21,8 @@ interface LeaderSlotsOptions {
   readonly newest: () => bigint;
   /** The service may not know the slot. */
   readonly isUnsettled: () => boolean;
+  /** No slot has begun when it should, so that the present one is estimated. */
+  readonly isEstimated: () => boolean;
 }
 
 export class LeaderSlots {
@@ -41,8 +43,8 @@ export class LeaderSlots {
 
   /** Whether a copy for this leader may leave now. `mayWait`: leaders or their network had trouble recently. */
   isNear(identity: string, mayWait: boolean): boolean {
-    const { cluster, isUnsettled } = this.#options;
-    if (isUnsettled()) return true;
+    const { cluster, isUnsettled, isEstimated } = this.#options;
+    if (isUnsettled() || isEstimated()) return true;
     const before = copySlotsBefore + (mayWait ? waitingSlots : 0);
     return this.#between(-before, copySlotsAfter).some(
       (slot) => cluster.identityOf(slot) === identity,

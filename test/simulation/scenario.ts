@@ -15,6 +15,7 @@ import {
 } from "./gateway/gateway-scenario.ts";
 import { drawPostgresActions, type PostgresAction } from "./postgres/postgres-scenario.ts";
 import { drawQuicActions, type QuicAction } from "./quic/quic-scenario.ts";
+import { pick } from "./random-at.ts";
 import { type DiskFailure, diskFailures } from "./simulated-disk.ts";
 
 export const slotMs = 400;
@@ -142,12 +143,6 @@ const rates: readonly (readonly [DrawnKind, number])[] = [
   ["remove destination", 0.025],
   ["crash", 0.012], // after the calls
 ];
-
-function pick<T>(random: SeededRandom, items: readonly T[]): T {
-  const item = items[random.below(items.length)];
-  if (item === undefined) throw new RangeError("expected a list that is not empty");
-  return item;
-}
 
 export function fixedAtStart(): readonly FixedDestination[] {
   return fixedAddresses.map((address, i) => ({ address, tier: tierNames[i] ?? "tier-1" }));

@@ -140,9 +140,8 @@ export class World {
       slots: new LeaderSlots({
         cluster: this.#cluster,
         newest: () => this.#newestSlot ?? firstSlot,
-        isUnsettled: () =>
-          this.#time.nowNs < this.#unsettledUntilNs ||
-          this.#time.nowMs > this.#newestMs + skippedMs,
+        isUnsettled: () => this.#time.nowNs < this.#unsettledUntilNs,
+        isEstimated: () => this.#time.nowMs > this.#newestMs + skippedMs,
       }),
       leaders: hasLeaderRoute(options.seed) ? this.#cluster.identities : null,
       disk: this.#disk,

@@ -31,7 +31,7 @@ export interface QuicProcessOptions {
   readonly log?: Logger | undefined;
   /** Receives the events of every request; see TpuEvent. */
   readonly report: (event: TpuEvent) => void;
-  /** Starts the process; tests replace it to end the process, and simulations the process. */
+  /** Starts the process; tests end the process that it starts, and a simulation starts one of its own. */
   readonly start?: (() => SupervisedChild) | undefined;
   /** For tests. */
   readonly residentBytesMax?: number | undefined;

@@ -3,6 +3,7 @@
 // Drawn from a generator of its own, so that the other events of a seed stay as they are.
 
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
+import { pick } from "../random-at.ts";
 import { type SendMethod, sendMethods } from "./call-rules.ts";
 import { type KeyKind, keyKinds } from "./key-kinds.ts";
 import { type NodeMood, nodeMoods } from "./node.ts";
@@ -65,12 +66,6 @@ const tips = [0, minimumTip - 1, minimumTip, 20_000, costlyTip, costlyTip + 1];
 const goodTips = tips.filter((tip) => tip >= minimumTip);
 const choicesMax = 12;
 const drawnPartners = ["staked", "costly", "builder"] as const;
-
-function pick<T>(random: SeededRandom, items: readonly T[]): T {
-  const item = items[random.below(items.length)];
-  if (item === undefined) throw new RangeError("expected a list that is not empty");
-  return item;
-}
 
 function drawTransaction(random: SeededRandom): TransactionChoice {
   const isGood = random.happens(0.9);

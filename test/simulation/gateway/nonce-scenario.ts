@@ -1,6 +1,7 @@
 // The events of nonces, pairs and alternative partners in a run, drawn from a generator of their own.
 
 import type { SeededRandom } from "../../../src/core/seeded-random.ts";
+import { pick } from "../random-at.ts";
 import { type PairDefect, pairDefects } from "./call-rules.ts";
 import { type KeyKind, keyKinds } from "./key-kinds.ts";
 import { auctionUnitPrice, costlyTip, type PartnerMood, partnerMoods } from "./partners.ts";
@@ -75,12 +76,6 @@ export const nonceRates = [
 
 const tips = [minimumTip, 20_000, costlyTip];
 const unitPrices = [1, 1_000_000, auctionUnitPrice, 2 * auctionUnitPrice];
-
-function pick<T>(random: SeededRandom, items: readonly T[]): T {
-  const item = items[random.below(items.length)];
-  if (item === undefined) throw new RangeError("expected a list that is not empty");
-  return item;
-}
 
 function drawTransaction(random: SeededRandom): TransactionChoice {
   return {

@@ -1,6 +1,7 @@
 // Events of runs whose store is PostgreSQL.
 
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
+import { pick } from "../random-at.ts";
 
 /** The moment of a break: at once, or at the next commit that the writer sends. */
 const breakPoints = ["now", "commit is sent", "commit is under way", "commit is done"] as const;
@@ -25,10 +26,6 @@ export function isOnPostgres(seed: number): boolean {
 }
 
 const shares = [0.02, 0.06, 0.15];
-
-function pick<T>(random: SeededRandom, items: readonly [T, ...T[]]): T {
-  return items[random.below(items.length)] ?? items[0];
-}
 
 function drawAction(random: SeededRandom): PostgresAction {
   const kind = random.below(10);

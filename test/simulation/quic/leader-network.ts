@@ -36,7 +36,6 @@ interface LeaderNetworkOptions {
 
 /** A connection of one process. */
 interface Departures {
-  readonly identity: string;
   /** Bytes of each stream that have left, by offset. */
   readonly streams: Map<number, Map<number, Buffer>>;
   readonly whole: Set<number>;
@@ -67,7 +66,6 @@ export class LeaderNetwork implements PartnerView {
       const address = `8.8.0.${i + 1}:${port}`;
       this.#identities.set(address, identity);
       const leader = new SimulatedLeader({
-        address,
         reply: (id, packet) => this.#toGateway(id, packet),
         onTransaction: (bytes, isTaken) => this.#arrived(bytes, isTaken),
       });
@@ -207,7 +205,7 @@ export class LeaderNetwork implements PartnerView {
 
   /** Notes what a packet contains that leaves the process. */
   #note(id: string, identity: string, { frames }: Packet): void {
-    const known = this.#departures.get(id) ?? { identity, streams: new Map(), whole: new Set() };
+    const known = this.#departures.get(id) ?? { streams: new Map(), whole: new Set() };
     this.#departures.set(id, known);
     for (const frame of frames) {
       if (frame.kind !== "stream" || known.whole.has(frame.id)) continue;

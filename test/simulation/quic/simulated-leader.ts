@@ -20,7 +20,6 @@ const disallowedCode = 2;
 const streamsAtOnce = 8;
 
 interface LeaderOptions {
-  readonly address: string;
   /** Sends a packet on a connection of the gateway. */
   readonly reply: (connection: string, packet: Packet) => void;
   /** It has every byte of a transaction. `isTaken`: it may put it into its block. */
@@ -54,13 +53,11 @@ function wholeOf({ pieces }: ReceivedStream): Buffer | null {
 }
 
 export class SimulatedLeader {
-  readonly address: string;
   readonly #options: LeaderOptions;
   readonly #connections = new Map<string, ServerConnection>();
   #mood: LeaderMood = "accepts";
 
   constructor(options: LeaderOptions) {
-    this.address = options.address;
     this.#options = options;
   }
 
@@ -78,11 +75,6 @@ export class SimulatedLeader {
     if (mood === "accepts")
       for (const [id, connection] of this.#connections)
         this.#send(id, connection, [this.#streamsOf(connection)]);
-  }
-
-  /** Connections that it knows. */
-  get connections(): number {
-    return this.#connections.size;
   }
 
   receive(id: string, { number, frames }: Packet): void {
@@ -118,10 +110,11 @@ export class SimulatedLeader {
   }
 
   #streamsOf({ ended }: ServerConnection): Frame {
-    const atOnce = { "allows no stream": 0, "allows one stream": 1 };
-    const mood = this.#mood;
-    const isLimited = mood === "allows no stream" || mood === "allows one stream";
-    return { kind: "streams", most: ended.size + (isLimited ? atOnce[mood] : streamsAtOnce) };
+    const atOnce: Partial<Record<LeaderMood, number>> = {
+      "allows no stream": 0,
+      "allows one stream": 1,
+    };
+    return { kind: "streams", most: ended.size + (atOnce[this.#mood] ?? streamsAtOnce) };
   }
 
   #answersTo(connection: ServerConnection, frame: Frame): Frame[] {
