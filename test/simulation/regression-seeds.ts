@@ -72,6 +72,11 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     found: "checks: one destination lacks what was refused, and a datagram to another one failed",
   },
   {
+    seed: 3587217199,
+    slots: 60,
+    found: "a blockhash counted as abandoned after a node that lagged had caught up",
+  },
+  {
     seed: 18,
     slots: 150,
     found: "the end of the last open transaction was not written again after a write had failed",

@@ -11,9 +11,9 @@ import { TimerWheel } from "../timer-wheel.ts";
 
 /**
  * The cluster has confirmed so many slots between two responses that both count. It is more than the
- * slots by which confirmation usually follows the newest block.
+ * slots by which confirmation usually follows the newest block, and by which a node lags at first.
  */
-const settleSlots = 8n;
+const settleSlots = 12n;
 
 export interface LifetimeLimits {
   /** Age of a blockhash at the first query. */
