@@ -18,6 +18,8 @@ namespace shredway::bench {
 namespace {
 
 constexpr uint64_t kLastAnswers_ns = 2'000'000'000;
+// Time for the server to accept a connection. It is not measured.
+constexpr uint64_t kAcceptance_ns = 200'000;
 
 struct Caller {
   int socket = -1;
@@ -63,6 +65,7 @@ Load::Load(const LoadPlan& plan, const std::vector<std::string>& requests)
   result_.latencies_ns.reserve(requests.size());
   epoll_ = epoll_create1(EPOLL_CLOEXEC);
   connect_all();
+  sleep_ns(plan.connections * kAcceptance_ns);
 }
 
 Load::~Load() {

@@ -379,10 +379,11 @@ export class Gateway {
     { fastPath }: HttpRequest,
     begin: () => HttpResponse | Promise<HttpResponse>,
   ): HttpResponse | Promise<HttpResponse> {
-    if (this.submissionLimit.isFull) return tooManyAnswer;
     // A refusal cannot undo what the fast path has sent.
+    const claim = (): boolean => Boolean(fastPath?.connection.claim());
+    if (this.submissionLimit.isFull) return claim() ? begin() : tooManyAnswer;
     const isUrgent = (): boolean => fastPath?.connection.isTaken ?? false;
-    return this.#queue.run({ isUrgent, begin, refuse: () => waitedTooLongAnswer });
+    return this.#queue.run({ isUrgent, claim, begin, refuse: () => waitedTooLongAnswer });
   }
 
   #answerBytes(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
@@ -449,7 +450,8 @@ export class Gateway {
     });
     const begin = () => answerStream({ context, stream, methodContext: this.#methodContext });
     const refuse = (): StreamAnswer => ({ reason: "overloaded", text: waitedTooLong });
-    return Promise.resolve(this.#queue.run({ isUrgent: () => false, begin, refuse }));
+    const isSent = (): boolean => false;
+    return Promise.resolve(this.#queue.run({ isUrgent: isSent, claim: isSent, begin, refuse }));
   }
 
   /** Passes the report to the account's clients of /status. */

@@ -2,17 +2,18 @@
 //
 // gateway.ts passes every submitting request through it, before the request is parsed. A limited number of
 // them begins in a turn of the event loop, so that the responses of partners, status queries and health
-// checks do not wait behind all others. Under overload, the newest submission is processed first and old ones
-// are refused while that is still cheap: accepted ones then hardly wait. In the order of arrival, each would
-// wait for as long as the limit allows.
+// checks do not wait behind all others. Under overload fewer begin in a turn, the newest submission is
+// processed first, and old ones are refused while that is still cheap: accepted ones then hardly wait. In the
+// order of arrival, each would wait for as long as the limit allows.
 
 import type { Clock } from "../../core/clock.ts";
 
 /** Submissions that begin in a turn of the event loop. More of them share journal writes and requests to partners. */
 export const submissionsPerTurn = 32;
-/** Overload begins when the queue takes a slot. */
+/** Fewer leave sooner: what a turn begins is written at its end, and a newer request is read. */
+export const submissionsPerTurnUnderOverload = 4;
+/** Overload begins when the queue takes a slot. It ends when none is waiting that is to be refused. */
 const overloadNs = 400_000_000;
-const reliefNs = 200_000_000;
 /** A submission that has waited longer is refused: about a slot, and less under overload. */
 const waitNsMax = 400_000_000n;
 const overloadWaitNsMax = 25_000_000n;
@@ -27,6 +28,7 @@ const removedMax = 1024;
 
 interface Waiting {
   readonly arrivedNs: bigint;
+  readonly claim: () => boolean;
   readonly begin: () => void;
   readonly refuse: () => void;
 }
@@ -48,6 +50,8 @@ interface SubmissionQueueCounts {
 interface Submission<Answer> {
   /** Whether it must not wait. */
   readonly isUrgent: () => boolean;
+  /** Whether it was sent meanwhile, so that nothing may refuse it. It is not sent afterwards. */
+  readonly claim: () => boolean;
   readonly begin: () => Answer | Promise<Answer>;
   readonly refuse: () => Answer;
 }
@@ -59,7 +63,7 @@ export class SubmissionQueue {
   /** Sorted by arrival, from `#first` on. */
   #entries: Waiting[] = [];
   #first = 0;
-  /** Steps of this turn of the event loop, each with at most one submission; null: no turn is open. */
+  /** Steps of this turn, each with at most one submission; null: no turn is open. */
   #steps: number | null = null;
   /** Submissions that began in this turn, and refusals by their share. */
   #done = 0;
@@ -90,7 +94,7 @@ export class SubmissionQueue {
    * Begins the submission now, or when its turn has come. Calls exactly one of `begin` and `refuse`, and
    * settles like it.
    */
-  run<Answer>({ isUrgent, begin, refuse }: Submission<Answer>): Answer | Promise<Answer> {
+  run<Answer>({ isUrgent, claim, begin, refuse }: Submission<Answer>): Answer | Promise<Answer> {
     if (this.#steps === null) this.#openTurn();
     if (isUrgent()) return begin();
     if (this.#waiting === 0 && this.#hasRoom()) {
@@ -106,7 +110,7 @@ export class SubmissionQueue {
           reject(thrown);
         }
       };
-      this.#entries.push({ arrivedNs, begin: settle(begin), refuse: settle(refuse) });
+      this.#entries.push({ arrivedNs, claim, begin: settle(begin), refuse: settle(refuse) });
     });
   }
 
@@ -121,7 +125,8 @@ export class SubmissionQueue {
   }
 
   #hasRoom(): boolean {
-    return (this.#steps ?? 0) < submissionsPerTurn;
+    const stepsMax = this.#isOverloaded ? submissionsPerTurnUnderOverload : submissionsPerTurn;
+    return (this.#steps ?? 0) < stepsMax;
   }
 
   #countBegun(): void {
@@ -143,8 +148,10 @@ export class SubmissionQueue {
       this.#periodNs += (periodNs - this.#periodNs) * weight;
     }
     this.#busySinceNs = this.#waiting > 0 ? nowNs : null;
-    const queueNs = this.#waiting * this.#periodNs;
-    this.#isOverloaded = queueNs >= (this.#isOverloaded ? reliefNs : overloadNs);
+    const oldest = this.#entries[this.#first];
+    this.#isOverloaded = this.#isOverloaded
+      ? oldest !== undefined && nowNs - oldest.arrivedNs >= overloadWaitNsMax
+      : this.#waiting * this.#periodNs >= overloadNs;
   }
 
   /** Begins one submission, and the next one when everything was done for it that can be done at once. */
@@ -152,7 +159,7 @@ export class SubmissionQueue {
     if (this.#waiting === 0 || !this.#hasRoom()) return;
     const limitNs = this.#isOverloaded ? overloadWaitNsMax : waitNsMax;
     const earliestNs = this.#clock.monotonicNs() - limitNs;
-    this.#refuseBefore(earliestNs);
+    this.#endBefore(earliestNs);
     const next = this.#takeNext();
     if (!next) return;
     if (next.arrivedNs >= earliestNs) {
@@ -160,21 +167,27 @@ export class SubmissionQueue {
       next.begin();
     } else {
       this.#steps = (this.#steps ?? 0) + 1;
-      this.#refuse(next);
+      this.#endLate(next);
     }
     this.#afterPromises(this.#step);
   };
 
-  #refuseBefore(earliestNs: bigint): void {
+  #endBefore(earliestNs: bigint): void {
     for (let i = 0; i < refusalsPerStep; i++) {
       const oldest = this.#entries[this.#first];
       if (!oldest || oldest.arrivedNs >= earliestNs) return;
       this.#removeOldest();
-      this.#refuse(oldest);
+      this.#endLate(oldest);
     }
   }
 
-  #refuse({ refuse }: Waiting): void {
+  /** Refuses a late submission, or begins it if it was sent meanwhile. */
+  #endLate({ claim, begin, refuse }: Waiting): void {
+    if (claim()) {
+      this.#done++;
+      begin();
+      return;
+    }
     this.#timedOut++;
     this.#done += refusalShare;
     refuse();

@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import {
   SubmissionQueue,
   submissionsPerTurn,
+  submissionsPerTurnUnderOverload,
 } from "../../../src/gateway/endpoints/submission-queue.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 
@@ -13,6 +14,8 @@ class QueueRun {
   readonly clock = new ManualClock();
   readonly begun: number[] = [];
   readonly refused: number[] = [];
+  /** Submissions that were sent while they waited. */
+  readonly sent = new Set<number>();
   /** Time that a submission takes, in ms. */
   costMs = 0;
   readonly queue: SubmissionQueue;
@@ -38,6 +41,7 @@ class QueueRun {
     };
     return this.queue.run({
       isUrgent: () => isUrgent,
+      claim: () => this.sent.has(name),
       begin: end(this.begun),
       refuse: end(this.refused),
     });
@@ -125,11 +129,11 @@ describe("submissions that the event loop can process", () => {
     const fail = (): never => {
       throw new Error("no");
     };
-    const failing = run.queue.run({ isUrgent: () => false, begin: fail, refuse: () => 0 });
+    const plain = { isUrgent: () => false, claim: () => false, refuse: () => 0 };
+    const failing = run.queue.run({ ...plain, begin: fail });
     const rejecting = run.queue.run({
-      isUrgent: () => false,
+      ...plain,
       begin: () => Promise.reject(new Error("later")),
-      refuse: () => 0,
     });
     run.turn();
     await expect(failing).rejects.toThrow("no");
@@ -147,6 +151,18 @@ describe("submissions that have waited for a slot", () => {
     expect(await Promise.all(waiting.map(async (each) => each))).toEqual(run.refused);
     expect(run.begun).toEqual(upTo(submissionsPerTurn));
     expect(run.queue.counts).toEqual({ waiting: 0, timedOut: 2 });
+  });
+
+  it("begin nevertheless if they were sent meanwhile", async () => {
+    const run = new QueueRun();
+    run.submitMany(submissionsPerTurn);
+    const [sent, other] = [run.submit(), run.submit()];
+    run.sent.add(submissionsPerTurn);
+    run.clock.move(401);
+    run.turn();
+    expect(await Promise.all([sent, other])).toEqual([run.begun.at(-1), ...run.refused]);
+    expect(run.begun).toEqual(upTo(submissionsPerTurn + 1));
+    expect(run.queue.counts).toEqual({ waiting: 0, timedOut: 1 });
   });
 });
 
@@ -172,6 +188,14 @@ describe("overload", () => {
     for (const name of run.begun.slice(before)) expect(run.waitedMs(name)).toBeLessThan(200);
   });
 
+  it("begins few submissions in a turn, so that they leave soon", () => {
+    const run = overloaded();
+    const before = run.begun.length;
+    run.submitMany(submissionsPerTurn);
+    run.turn();
+    expect(run.begun.length - before).toBe(submissionsPerTurnUnderOverload);
+  });
+
   it("refuses old ones, a few beside each that begins", () => {
     const run = overloaded();
     const [begun, refused] = [run.begun.length, run.refused.length];
@@ -192,6 +216,7 @@ describe("overload", () => {
     run.turn();
     const names = run.begun.slice(before);
     expect(names).toHaveLength(submissionsPerTurn + 2);
+    expect(run.queue.isEmpty).toBe(true);
     expect(names).toEqual(names.toSorted((a, b) => a - b));
   });
 });

@@ -1,0 +1,176 @@
+// Overload while the fast path sends: what it has sent is never refused.
+//
+// The fast path is the real one, with connections in memory. The test makes its steps and the turns.
+
+import { describe, expect, it } from "vitest";
+import { submissionsPerTurn } from "../../../src/gateway/endpoints/submission-queue.ts";
+import type { CallerConnection } from "../../../src/gateway/fast-path/caller-connection.ts";
+import { FastPath } from "../../../src/gateway/fast-path/fast-path.ts";
+import type { HttpResponse } from "../../../src/gateway/http/types.ts";
+import { native } from "../../../src/relay/data-plane/native.ts";
+import type { NativeSimulatedFastPath } from "../../../src/relay/data-plane/native-fast-path.ts";
+import { closing } from "../../support/closing.ts";
+import { GatewayRun, tipWallet } from "../../support/gateway/gateway.ts";
+import { base64, tipping } from "../../support/transactions/tipping.ts";
+
+const [callerDescriptor, partnerDescriptor] = [1, 2];
+const foreverNs = 2n ** 62n;
+/** Request line and headers. */
+const headOf = (body: string): string =>
+  `POST /relay HTTP/1.1\r\nHost: a\r\napi-key: good\r\nContent-Length: ${body.length}`;
+
+function bodyOf(wire: Uint8Array): string {
+  const params = [base64(wire), { encoding: "base64", skipPreflight: true }];
+  return JSON.stringify({ jsonrpc: "2.0", id: 1, method: "sendTransaction", params });
+}
+
+/** A gateway, and a caller whose next request the fast path may send to a partner. */
+class FastRun {
+  readonly run: GatewayRun;
+  readonly fastPath: FastPath;
+  readonly #handle: NativeSimulatedFastPath;
+  readonly #connection: CallerConnection;
+  readonly #turns: (() => void)[];
+  readonly #body = bodyOf(tipping({ amount: 2n }));
+
+  static async open(): Promise<FastRun> {
+    const turns: (() => void)[] = [];
+    const run = await GatewayRun.open({}, { inNextTurn: (action) => turns.push(action) });
+    return new FastRun(run, turns);
+  }
+
+  private constructor(run: GatewayRun, turns: (() => void)[]) {
+    this.run = run;
+    this.#turns = turns;
+    this.#handle = new (native().SimulatedFastPath)();
+    this.fastPath = closing(new FastPath({ warn: () => {} }, { handle: this.#handle }));
+    this.fastPath.setRules({
+      tipAddresses: [tipWallet.publicKey.toBytes()],
+      dontFrontPrefixes: [],
+      minimumTipLamports: 10_000n,
+    });
+    this.fastPath.allow("k_good", 100);
+    for (const descriptor of [callerDescriptor, partnerDescriptor])
+      this.#handle.arrive(descriptor, new Uint8Array());
+    this.#lendToPartner();
+    const connection = this.fastPath.connection(() => callerDescriptor);
+    if (!connection) throw new Error("expected an open fast path");
+    this.#connection = connection;
+    const earlier = bodyOf(tipping());
+    connection.learn({
+      head: Buffer.from(headOf(earlier)),
+      body: Buffer.from(earlier),
+      isBase58: false,
+      keyId: "k_good",
+      untilNs: foreverNs,
+    });
+    connection.answering(0);
+  }
+
+  /** The fast path sends the request, unless it was claimed. */
+  sendAhead(): void {
+    this.beginLook();
+    this.conclude();
+  }
+
+  beginLook(): void {
+    const request = `${headOf(this.#body)}\r\n\r\n${this.#body}`;
+    this.#handle.arrive(callerDescriptor, Buffer.from(request));
+    if (!this.#handle.look(1n)) throw new Error("the fast path did not look at the request");
+  }
+
+  conclude(): void {
+    this.#handle.conclude(2n);
+  }
+
+  /** The gateway reads the request. */
+  async read(): Promise<HttpResponse> {
+    return this.run.gateway.handle({
+      method: "POST",
+      path: "/relay",
+      query: "",
+      header: (name) => (name === "api-key" ? "good" : undefined),
+      remoteAddress: "127.0.0.1",
+      isTls: false,
+      body: Buffer.from(this.#body),
+      fastPath: { connection: this.#connection, head: Buffer.from(headOf(this.#body)) },
+    });
+  }
+
+  /** Other submissions take a turn. */
+  async fillTurn(): Promise<void> {
+    const calls = Array.from({ length: submissionsPerTurn }, (_, i) =>
+      this.run.call("sendTransaction", [base64(tipping({ amount: BigInt(i + 10) }))]),
+    );
+    await Promise.all(calls);
+  }
+
+  /** Other submissions take every place. */
+  fillPlaces(): void {
+    const { submissionLimit } = this.run.gateway;
+    while (!submissionLimit.isFull) void submissionLimit.with(() => new Promise<never>(() => {}));
+  }
+
+  turn(): void {
+    for (const action of this.#turns.splice(0)) action();
+  }
+
+  #lendToPartner(): void {
+    const loans = this.fastPath.openRoute();
+    if (!loans) throw new Error("expected an open fast path");
+    loans.setForm({
+      head: "POST / HTTP/1.1\r\nContent-Length: ",
+      beforeId: '{"jsonrpc":"2.0","id":',
+      beforeText: ',"method":"sendTransaction","params":["',
+      afterText: '"]}',
+      minimumTipLamports: 0n,
+      transactionBytesMax: 1232,
+    });
+    if (loans.lend(partnerDescriptor, foreverNs) === null) throw new Error("nothing was lent");
+  }
+}
+
+describe("a transaction that the fast path has sent", () => {
+  it("is accepted although too many submissions are in progress", async () => {
+    const fast = await FastRun.open();
+    fast.sendAhead();
+    fast.fillPlaces();
+    expect((await fast.read()).status).toBe(200);
+    expect(fast.run.submitted.at(-1)?.taken).toBeDefined();
+  });
+
+  it("is accepted although it was read first and has waited for a slot", async () => {
+    const fast = await FastRun.open();
+    await fast.fillTurn();
+    const response = fast.read();
+    fast.sendAhead();
+    fast.run.clock.move(401);
+    fast.turn();
+    expect((await response).status).toBe(200);
+    expect(fast.run.submitted.at(-1)?.taken).toBeDefined();
+    expect(fast.run.gateway.submissionQueue.counts.timedOut).toBe(0);
+  });
+});
+
+describe("a transaction that the fast path is still checking", () => {
+  it("is not sent after too many submissions were in progress", async () => {
+    const fast = await FastRun.open();
+    fast.beginLook();
+    fast.fillPlaces();
+    expect((await fast.read()).status).toBe(429);
+    fast.conclude();
+    expect(fast.fastPath.snapshot()).toMatchObject({ taken: 0, unclaimed: 0, late: 1 });
+  });
+
+  it("is not sent after it has waited for a slot", async () => {
+    const fast = await FastRun.open();
+    await fast.fillTurn();
+    fast.beginLook();
+    const response = fast.read();
+    fast.run.clock.move(401);
+    fast.turn();
+    expect((await response).status).toBe(429);
+    fast.conclude();
+    expect(fast.fastPath.snapshot()).toMatchObject({ taken: 0, unclaimed: 0, late: 1 });
+  });
+});
