@@ -171,7 +171,7 @@ async function overload(
   { load, servers, seconds: roundSeconds }: RoundOptions,
   perSecond: number,
 ): Promise<LoadResult> {
-  const seconds = 2 * roundSeconds;
+  const seconds = 5 * roundSeconds;
   const ratePerSecond = 10 * perSecond;
   await load.make(Math.min(150_000, Math.ceil(ratePerSecond * seconds)), tipBytes, paddingBytes);
   const plan = {

@@ -379,11 +379,10 @@ export class Gateway {
     { fastPath }: HttpRequest,
     begin: () => HttpResponse | Promise<HttpResponse>,
   ): HttpResponse | Promise<HttpResponse> {
-    // A refusal cannot undo what the fast path has sent.
+    // A refusal cannot undo what the fast path has sent, and a partner's answer to it should not wait.
     const claim = (): boolean => Boolean(fastPath?.connection.claim());
     if (this.submissionLimit.isFull) return claim() ? begin() : tooManyAnswer;
-    const isUrgent = (): boolean => fastPath?.connection.isTaken ?? false;
-    return this.#queue.run({ isUrgent, claim, begin, refuse: () => waitedTooLongAnswer });
+    return this.#queue.run({ claim, begin, refuse: () => waitedTooLongAnswer });
   }
 
   #answerBytes(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
@@ -450,8 +449,7 @@ export class Gateway {
     });
     const begin = () => answerStream({ context, stream, methodContext: this.#methodContext });
     const refuse = (): StreamAnswer => ({ reason: "overloaded", text: waitedTooLong });
-    const isSent = (): boolean => false;
-    return Promise.resolve(this.#queue.run({ isUrgent: isSent, claim: isSent, begin, refuse }));
+    return Promise.resolve(this.#queue.run({ claim: () => false, begin, refuse }));
   }
 
   /** Passes the report to the account's clients of /status. */

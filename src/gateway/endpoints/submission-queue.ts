@@ -28,7 +28,6 @@ const removedMax = 1024;
 
 interface Waiting {
   readonly arrivedNs: bigint;
-  readonly claim: () => boolean;
   readonly begin: () => void;
   readonly refuse: () => void;
 }
@@ -48,9 +47,7 @@ interface SubmissionQueueCounts {
 }
 
 interface Submission<Answer> {
-  /** Whether it must not wait. */
-  readonly isUrgent: () => boolean;
-  /** Whether it was sent meanwhile, so that nothing may refuse it. It is not sent afterwards. */
+  /** Whether it was sent already: it must neither wait nor be refused. If not, it is not sent before it begins. */
   readonly claim: () => boolean;
   readonly begin: () => Answer | Promise<Answer>;
   readonly refuse: () => Answer;
@@ -94,13 +91,13 @@ export class SubmissionQueue {
    * Begins the submission now, or when its turn has come. Calls exactly one of `begin` and `refuse`, and
    * settles like it.
    */
-  run<Answer>({ isUrgent, claim, begin, refuse }: Submission<Answer>): Answer | Promise<Answer> {
+  run<Answer>({ claim, begin, refuse }: Submission<Answer>): Answer | Promise<Answer> {
     if (this.#steps === null) this.#openTurn();
-    if (isUrgent()) return begin();
     if (this.#waiting === 0 && this.#hasRoom()) {
       this.#countBegun();
       return begin();
     }
+    if (claim()) return begin();
     const arrivedNs = this.#clock.monotonicNs();
     return new Promise((resolve, reject) => {
       const settle = (call: () => Answer | Promise<Answer>) => (): void => {
@@ -110,7 +107,7 @@ export class SubmissionQueue {
           reject(thrown);
         }
       };
-      this.#entries.push({ arrivedNs, claim, begin: settle(begin), refuse: settle(refuse) });
+      this.#entries.push({ arrivedNs, begin: settle(begin), refuse: settle(refuse) });
     });
   }
 
@@ -159,7 +156,7 @@ export class SubmissionQueue {
     if (this.#waiting === 0 || !this.#hasRoom()) return;
     const limitNs = this.#isOverloaded ? overloadWaitNsMax : waitNsMax;
     const earliestNs = this.#clock.monotonicNs() - limitNs;
-    this.#endBefore(earliestNs);
+    this.#refuseBefore(earliestNs);
     const next = this.#takeNext();
     if (!next) return;
     if (next.arrivedNs >= earliestNs) {
@@ -167,27 +164,21 @@ export class SubmissionQueue {
       next.begin();
     } else {
       this.#steps = (this.#steps ?? 0) + 1;
-      this.#endLate(next);
+      this.#refuse(next);
     }
     this.#afterPromises(this.#step);
   };
 
-  #endBefore(earliestNs: bigint): void {
+  #refuseBefore(earliestNs: bigint): void {
     for (let i = 0; i < refusalsPerStep; i++) {
       const oldest = this.#entries[this.#first];
       if (!oldest || oldest.arrivedNs >= earliestNs) return;
       this.#removeOldest();
-      this.#endLate(oldest);
+      this.#refuse(oldest);
     }
   }
 
-  /** Refuses a late submission, or begins it if it was sent meanwhile. */
-  #endLate({ claim, begin, refuse }: Waiting): void {
-    if (claim()) {
-      this.#done++;
-      begin();
-      return;
-    }
+  #refuse({ refuse }: Waiting): void {
     this.#timedOut++;
     this.#done += refusalShare;
     refuse();

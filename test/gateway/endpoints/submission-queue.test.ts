@@ -14,8 +14,6 @@ class QueueRun {
   readonly clock = new ManualClock();
   readonly begun: number[] = [];
   readonly refused: number[] = [];
-  /** Submissions that were sent while they waited. */
-  readonly sent = new Set<number>();
   /** Time that a submission takes, in ms. */
   costMs = 0;
   readonly queue: SubmissionQueue;
@@ -32,7 +30,7 @@ class QueueRun {
   }
 
   /** Submits the next number. */
-  submit(isUrgent = false): number | Promise<number> {
+  submit(isSent = false): number | Promise<number> {
     const name = this.#arrivedMs.push(this.nowMs) - 1;
     const end = (list: number[]) => (): number => {
       list.push(name);
@@ -40,8 +38,7 @@ class QueueRun {
       return name;
     };
     return this.queue.run({
-      isUrgent: () => isUrgent,
-      claim: () => this.sent.has(name),
+      claim: () => isSent,
       begin: end(this.begun),
       refuse: end(this.refused),
     });
@@ -115,7 +112,7 @@ describe("submissions that the event loop can process", () => {
     expect(run.begun.slice(-2)).toEqual([last - 1, last]);
   });
 
-  it("begin at once if they are urgent, and take no share", () => {
+  it("begin at once if they were sent already, and take no share", () => {
     const run = new QueueRun();
     run.submitMany(submissionsPerTurn + 1);
     expect(run.submit(true)).toBe(submissionsPerTurn + 1);
@@ -129,7 +126,7 @@ describe("submissions that the event loop can process", () => {
     const fail = (): never => {
       throw new Error("no");
     };
-    const plain = { isUrgent: () => false, claim: () => false, refuse: () => 0 };
+    const plain = { claim: () => false, refuse: () => 0 };
     const failing = run.queue.run({ ...plain, begin: fail });
     const rejecting = run.queue.run({
       ...plain,
@@ -151,18 +148,6 @@ describe("submissions that have waited for a slot", () => {
     expect(await Promise.all(waiting.map(async (each) => each))).toEqual(run.refused);
     expect(run.begun).toEqual(upTo(submissionsPerTurn));
     expect(run.queue.counts).toEqual({ waiting: 0, timedOut: 2 });
-  });
-
-  it("begin nevertheless if they were sent meanwhile", async () => {
-    const run = new QueueRun();
-    run.submitMany(submissionsPerTurn);
-    const [sent, other] = [run.submit(), run.submit()];
-    run.sent.add(submissionsPerTurn);
-    run.clock.move(401);
-    run.turn();
-    expect(await Promise.all([sent, other])).toEqual([run.begun.at(-1), ...run.refused]);
-    expect(run.begun).toEqual(upTo(submissionsPerTurn + 1));
-    expect(run.queue.counts).toEqual({ waiting: 0, timedOut: 1 });
   });
 });
 
