@@ -56,6 +56,10 @@ interface Destination {
   mayBeRemoved: boolean;
   /** null: no challenge was answered. */
   answeredMs: number | null;
+  /** First answer that no crash may have undone. */
+  provedMs: number | null;
+  /** Its owner has seen it active. */
+  wasActive: boolean;
 }
 
 interface Asked {
@@ -151,6 +155,8 @@ export class Customers {
       isRemoving: false,
       mayBeRemoved: false,
       answeredMs: null,
+      provedMs: null,
+      wasActive: false,
     };
     customer.destinations.set(address, destination);
     const account = { id: customer.id, name: customer.name };
@@ -206,6 +212,7 @@ export class Customers {
       const now = this.#life();
       if (!now || (life && now !== life)) return;
       if (isTrue) destination.answeredMs ??= this.#wall.time.nowMs;
+      if (isTrue) destination.provedMs ??= this.#wall.time.nowMs;
       now.sales.destinations.answer(address, answer);
     });
   }
@@ -247,6 +254,8 @@ export class Customers {
         destination.mayBeRemoved = false;
         destination.challenges = 0;
         destination.addedNs = null;
+        // The proof may have waited for the disk.
+        if (!destination.wasActive) destination.provedMs = null;
       }
       for (const tip of customer.tips)
         if (tip.state === "unknown") void this.#send(customer, tip, slot);
@@ -284,6 +293,7 @@ export class Customers {
       for (const destination of customer.destinations.values()) {
         const told = listed.find(({ address }) => address === destination.address);
         const isActive = told?.state === "active";
+        if (isActive) destination.wasActive = true;
         const isUnreachable = told?.pauseReason === "icmp_unreachable";
         if (!isUnreachable) this.#checkProof(destination, isActive);
         const isPossible = destination.answeredMs !== null;
@@ -300,7 +310,7 @@ export class Customers {
   }
 
   #checkProof(destination: Destination, isActive: boolean): void {
-    const { address, answeredMs, addedNs, challenges } = destination;
+    const { address, answeredMs, provedMs, addedNs, challenges } = destination;
     const sinceAddedMs = (this.#wall.time.nowNs - (addedNs ?? this.#wall.time.nowNs)) / 1e6;
     if (answeredMs === null && sinceAddedMs > challengesMs && challenges < challengesOfRound)
       throw new Violation(
@@ -310,7 +320,7 @@ export class Customers {
     if (isActive && answeredMs === null)
       throw new Violation("no destination is active without a proof", address);
     const { nowMs } = this.#wall.time;
-    const sinceMs = nowMs - Math.max(answeredMs ?? nowMs, this.#disk.failedUntilMs);
+    const sinceMs = nowMs - Math.max(provedMs ?? nowMs, this.#disk.failedUntilMs);
     if (!isActive && sinceMs > proofMs && destination.isAcknowledged)
       throw new Violation("a proof makes a destination active", `${address} after ${sinceMs} ms`);
   }

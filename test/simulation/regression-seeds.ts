@@ -81,4 +81,14 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     slots: 150,
     found: "the end of the last open transaction was not written again after a write had failed",
   },
+  {
+    seed: 810000487,
+    slots: 60,
+    found: "checks: a crash undid a proof that waited for the disk, and its receiver was closed",
+  },
+  {
+    seed: 810100015,
+    slots: 60,
+    found: "checks: the disk failed while the operator created the keys",
+  },
 ];

@@ -210,10 +210,10 @@ export class GatewayLife {
   static async open(options: GatewayLifeOptions): Promise<GatewayLife> {
     const { clock, log, driver } = options;
     const keys = new SqlKeyStore(driver);
-    if ((await keys.keys()).length === 0) {
-      const created = createdKeys.flatMap((each) => Object.values(each));
-      for (const { key } of created) await keys.addKey(key);
-    }
+    // The disk may have failed between two of them.
+    const known = new Set((await keys.keys()).map(({ id }) => id));
+    const created = createdKeys.flatMap((each) => Object.values(each));
+    for (const { key } of created) if (!known.has(key.id)) await keys.addKey(key);
     const fastPath = new FastPath(log, {
       handle: options.fastPath,
       nowMs: () => Number(clock.monotonicNs()) / 1e6,
