@@ -299,8 +299,8 @@ function report(rounds: readonly Round[], flood: LoadResult): Section {
         "SQLite. Callers and partner run on the same CPUs: the rates contain them, the processor time of " +
         "the server's process does not.",
       `Signatures by a bare loop on ${checkThreads} threads: ${number(median("checks per second"))}/s.`,
-      `Overload, ten times the rate above for ${number(flood.seconds)} s on ${overloadConnections} connections ` +
-        `that the server has accepted before: ${flood.answered} answers, ` +
+      `The server accepts ${overloadConnections} connections before the overload begins. ` +
+        `Overload, ten times the rate above for ${number(flood.seconds)} s: ${flood.answered} answers, ` +
         `${flood.accepted} accepted, ${flood.limited} with 429, ${flood.refused} refused otherwise, ` +
         `${flood.broken} connections lost. ${flood.arrived} arrived at the partner, ` +
         `p50 ${number(flood.writtenToRouteP50Ns / 1e3)} µs and p99 ${number(flood.writtenToRouteP99Ns / 1e3)} µs after ` +

@@ -91,4 +91,9 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     slots: 60,
     found: "checks: the disk failed while the operator created the keys",
   },
+  {
+    seed: 820100422,
+    slots: 60,
+    found: "copies for leaders waited for up to 30 s for a process that did not start",
+  },
 ];

@@ -46,6 +46,8 @@ interface ConfinedProcessOptions<Answer extends { readonly kind: string }> {
   readonly isWanted: () => boolean;
   /** A process started: sends the first requests. */
   readonly started: () => void;
+  /** A process opened its sockets. */
+  readonly opened?: () => void;
   readonly handle: (answer: Answer) => void;
   /** A process ended unexpectedly, or did not start. The next one starts afterwards. */
   readonly ended: (reason: ProcessEnd) => void;
@@ -113,6 +115,11 @@ export class ConfinedProcess<Answer extends { readonly kind: string }> {
 
   get isRunning(): boolean {
     return this.#running !== null;
+  }
+
+  /** Whether a process has opened its sockets. */
+  get isOpened(): boolean {
+    return this.#running !== null && this.#running.openedNs !== null;
   }
 
   get isClosed(): boolean {
@@ -238,6 +245,7 @@ export class ConfinedProcess<Answer extends { readonly kind: string }> {
     running.openedNs = this.#options.clock.monotonicNs();
     running.unanswered = 0;
     this.#whenOpened?.();
+    this.#options.opened?.();
     if (unconfined === "") return;
     const { log, component } = this.#options;
     log?.warn(

@@ -1,10 +1,11 @@
 // The process of the QUIC connections to leaders: requests to it, and the result of each transaction.
 //
-// Owned by routes/tpu-route.ts. All requests of one event-loop turn are sent in one message. If the
-// process ends, its transactions are reported as failed or dropped, and confined-process.ts starts
-// another one. Nothing throws after the constructor.
+// Owned by routes/tpu-route.ts. All requests of one event-loop turn are sent in one message. A process that
+// has not opened its sockets yet gets none, because it may never do so. If the process ends, its transactions
+// are reported as failed or dropped, and confined-process.ts starts another one. Nothing throws after the
+// constructor.
 
-import type { Clock } from "../../core/clock.ts";
+import type { Clock, Timer } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
 import type { QuicheCredentials } from "../../core/quic/quiche.ts";
 import { ConfinedProcess, type SupervisedChild } from "./confined-process.ts";
@@ -37,6 +38,16 @@ export interface QuicProcessOptions {
   readonly residentBytesMax?: number | undefined;
 }
 
+/** Interval for dropping requests for a process that does not open its sockets. */
+const sweepMs = 250;
+
+/** A request for a process that starts. */
+interface Held {
+  readonly request: TpuSendRequest;
+  /** Monotonic. */
+  readonly untilNs: bigint;
+}
+
 type OwnAnswer = Exclude<ProcessAnswer, SupervisionAnswer>;
 
 export class QuicProcess {
@@ -44,7 +55,10 @@ export class QuicProcess {
   readonly #process: ConfinedProcess<OwnAnswer>;
   #credentials: QuicheCredentials;
   #selected: readonly TpuAddress[] = [];
+  /** Requests of this turn of the event loop. */
   #waiting: TpuSendRequest[] = [];
+  #held: Held[] = [];
+  #sweep: Timer | undefined;
   readonly #pending: PendingRequests;
   #leaders: readonly LeaderState[] = [];
   #closing: Promise<void> | undefined;
@@ -66,6 +80,7 @@ export class QuicProcess {
       farewell: () => encodeRequest({ kind: "close" }),
       isWanted: () => this.#selected.length > 0,
       started: () => this.#started(),
+      opened: () => this.#release(),
       handle: (answer) => this.#handle(answer),
       ended: (reason) => this.#ended(reason),
     });
@@ -117,7 +132,8 @@ export class QuicProcess {
       for (const { id } of requests) this.#pending.end(id, "process_down");
       return;
     }
-    this.#post({ kind: "send", requests });
+    if (this.#process.isOpened) this.#post({ kind: "send", requests });
+    else this.#hold(requests);
   }
 
   identify(credentials: QuicheCredentials): void {
@@ -137,8 +153,44 @@ export class QuicProcess {
   async #close(): Promise<void> {
     if (this.#process.isRunning) this.flush();
     await this.#process.close();
+    this.#stopSweep();
     this.#leaders = [];
     this.#pending.endAll("route_closed");
+  }
+
+  #hold(requests: readonly TpuSendRequest[]): void {
+    const { clock } = this.#options;
+    const nowNs = clock.monotonicNs();
+    for (const request of requests)
+      this.#held.push({ request, untilNs: nowNs + BigInt(Math.ceil(request.restMs * 1e6)) });
+    this.#sweep ??= clock.every(sweepMs, () => this.#dropLate());
+  }
+
+  #dropLate(): void {
+    const nowNs = this.#options.clock.monotonicNs();
+    const late = this.#held.filter(({ untilNs }) => untilNs <= nowNs);
+    this.#held = this.#held.filter(({ untilNs }) => untilNs > nowNs);
+    if (this.#held.length === 0) this.#stopSweep();
+    for (const { request } of late) this.#pending.end(request.id, "process_down");
+  }
+
+  /** The process opened its sockets. */
+  #release(): void {
+    if (this.#held.length === 0) return;
+    this.#dropLate();
+    const nowNs = this.#options.clock.monotonicNs();
+    const requests = this.#held.map(({ request, untilNs }) => ({
+      ...request,
+      restMs: Number(untilNs - nowNs) / 1e6,
+    }));
+    this.#held = [];
+    this.#stopSweep();
+    if (requests.length > 0) this.#post({ kind: "send", requests });
+  }
+
+  #stopSweep(): void {
+    this.#sweep?.cancel();
+    this.#sweep = undefined;
   }
 
   #post(request: ProcessRequest): void {
@@ -159,6 +211,8 @@ export class QuicProcess {
     this.#leaders = [];
     // Requests that it never got wait for the next process.
     const kept = new Set(this.#waiting.map(({ id }) => id));
+    this.#held = [];
+    this.#stopSweep();
     this.#pending.endAll(`connection_lost: process_${reason}`, kept);
   }
 }

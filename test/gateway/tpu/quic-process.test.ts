@@ -384,6 +384,38 @@ describe("a process that cannot start", () => {
     expect(events[1]).toMatchObject({ id: 2, kind: "dropped", reason: "process_down" });
   });
 
+  it("drops what it cannot send in time, if a process does not open its sockets", async () => {
+    const clock = new ManualClock();
+    const start = scripted("setInterval(() => {}, 1000)");
+    const { one, events, children } = open({ clock, start });
+    one.selectLeaders([unusedAddress]);
+    one.send(sendRequest(1, unusedAddress, 1000));
+    one.send(sendRequest(2, unusedAddress, 2000));
+    await Promise.resolve();
+    await clock.advance(999);
+    expect(events).toEqual([]);
+    await clock.advance(251);
+    expect(events).toMatchObject([{ id: 1, kind: "dropped", reason: "process_down" }]);
+    await clock.advance(1000);
+    expect(events[1]).toMatchObject({ id: 2, kind: "dropped", reason: "process_down" });
+    children[0]?.kill("SIGKILL"); // it does not end by itself
+  });
+
+  it("sends what is still in time to a process that starts slowly", async () => {
+    const leader = await server();
+    const clock = new ManualClock();
+    const { one, events, children } = open({ clock });
+    one.send(sendRequest(1, leader.address, 5000));
+    one.send(sendRequest(2, leader.address, 60_000));
+    await Promise.resolve();
+    children[0]?.kill("SIGSTOP");
+    await clock.advance(9000);
+    expect(events).toMatchObject([{ id: 1, kind: "dropped", reason: "process_down" }]);
+    children[0]?.kill("SIGCONT");
+    await until(() => expect(events.at(-1)).toMatchObject({ id: 2, kind: "acknowledged" }));
+    expect(leader.transactions.map(({ length }) => length)).toEqual([202]);
+  });
+
   it("because of an invalid key reports that", async () => {
     const { one } = open({ credentials: { keyPem: "none", certificatePem: "none" } });
     one.selectLeaders([unusedAddress]);
