@@ -96,4 +96,9 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     slots: 60,
     found: "copies for leaders waited for up to 30 s for a process that did not start",
   },
+  {
+    seed: 830100376,
+    slots: 60,
+    found: "after a failure, the node was asked for its slot only after it had become untrusted",
+  },
 ];

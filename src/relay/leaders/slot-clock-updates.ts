@@ -11,7 +11,7 @@ import type { Relay } from "../data-plane/relay.ts";
 import { SlotClock } from "./slot-clock.ts";
 
 const updateIntervalMs = 100;
-/** The node is asked often until its answers give a slot duration, then less often. */
+/** The node is asked often until its answers give a slot duration, and after it has failed; otherwise less often. */
 const askNodeMs = { first: 1000, later: 5000 } as const;
 /** The wall clock was set if it changed by so much against the monotonic clock between two updates. */
 const stepNs = 50_000_000n;
@@ -119,7 +119,7 @@ export class SlotClockUpdates {
     const nowNs = this.#dependencies.clock.monotonicNs();
     const isMeasured =
       (this.slotClock.now(this.#dependencies.clock.nowNs())?.slotNs ?? null) !== null;
-    const waitMs = isMeasured ? askNodeMs.later : askNodeMs.first;
+    const waitMs = isMeasured && !this.#nodeFailed ? askNodeMs.later : askNodeMs.first;
     return nowNs - this.#askedNs < BigInt(waitMs) * 1_000_000n ? undefined : this.#ask(node);
   }
 

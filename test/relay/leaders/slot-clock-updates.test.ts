@@ -117,14 +117,16 @@ describe("SlotClockUpdates", () => {
     watch.close();
   });
 
-  it("asks the node each second until it knows the slot duration, then each five seconds", async () => {
+  it("asks the node each second until it knows the slot duration and after a failure, otherwise each five seconds", async () => {
     const clock = new ManualClock();
     const askedMs: number[] = [];
+    let answers = true;
     const watch = new SlotClockUpdates({
       relay: { slots: () => [], setSlotBounds: () => undefined },
       node: {
         slot: async () => {
           askedMs.push(Number(clock.monotonicNs() / 1_000_000n));
+          if (!answers) throw new Error("no answer");
           return 5000n + clock.nowNs() / 400_000_000n;
         },
       },
@@ -141,6 +143,9 @@ describe("SlotClockUpdates", () => {
     expect(
       Math.abs(Number((now?.slot ?? 0n) - (5000n + clock.nowNs() / 400_000_000n))),
     ).toBeLessThan(3);
+    answers = false;
+    await clock.advance(8000);
+    expect(askedMs.slice(-3).map((ms) => ms - (askedMs.at(-1) ?? 0))).toEqual([-2000, -1000, 0]);
     watch.close();
   });
 
