@@ -211,8 +211,10 @@ export class Customers {
     this.#wall.time.at(this.#wall.time.nowNs + answerMs * 1e6, () => {
       const now = this.#life();
       if (!now || (life && now !== life)) return;
-      if (isTrue) destination.answeredMs ??= this.#wall.time.nowMs;
-      if (isTrue) destination.provedMs ??= this.#wall.time.nowMs;
+      if (isTrue) {
+        destination.answeredMs ??= this.#wall.time.nowMs;
+        destination.provedMs ??= this.#wall.time.nowMs;
+      }
       now.sales.destinations.answer(address, answer);
     });
   }

@@ -47,7 +47,10 @@ interface SubmissionQueueCounts {
 }
 
 interface Submission<Answer> {
-  /** Whether it was sent already: it must neither wait nor be refused. If not, it is not sent before it begins. */
+  /**
+   * Called before it would have to wait: whether it was sent already, so that it must neither wait nor be
+   * refused. If not, it is not sent before it begins.
+   */
   readonly claim: () => boolean;
   readonly begin: () => Answer | Promise<Answer>;
   readonly refuse: () => Answer;
@@ -60,7 +63,7 @@ export class SubmissionQueue {
   /** Sorted by arrival, from `#first` on. */
   #entries: Waiting[] = [];
   #first = 0;
-  /** Steps of this turn, each with at most one submission; null: no turn is open. */
+  /** Steps of this turn of the event loop, each with at most one submission; null: no turn is open. */
   #steps: number | null = null;
   /** Submissions that began in this turn, and refusals by their share. */
   #done = 0;

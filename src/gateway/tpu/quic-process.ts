@@ -5,10 +5,11 @@
 // are reported as failed or dropped, and confined-process.ts starts another one. Nothing throws after the
 // constructor.
 
-import type { Clock, Timer } from "../../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
 import type { QuicheCredentials } from "../../core/quic/quiche.ts";
 import { ConfinedProcess, type SupervisedChild } from "./confined-process.ts";
+import { HeldRequests } from "./held-requests.ts";
 import { answerBytesMax, decodeAnswer, encodeRequest } from "./messages.ts";
 import { PendingRequests } from "./pending-requests.ts";
 import { startQuicProcess } from "./start-quic-process.ts";
@@ -38,16 +39,6 @@ export interface QuicProcessOptions {
   readonly residentBytesMax?: number | undefined;
 }
 
-/** Interval for dropping requests for a process that does not open its sockets. */
-const sweepMs = 250;
-
-/** A request for a process that starts. */
-interface Held {
-  readonly request: TpuSendRequest;
-  /** Monotonic. */
-  readonly untilNs: bigint;
-}
-
 type OwnAnswer = Exclude<ProcessAnswer, SupervisionAnswer>;
 
 export class QuicProcess {
@@ -57,8 +48,7 @@ export class QuicProcess {
   #selected: readonly TpuAddress[] = [];
   /** Requests of this turn of the event loop. */
   #waiting: TpuSendRequest[] = [];
-  #held: Held[] = [];
-  #sweep: Timer | undefined;
+  readonly #held: HeldRequests;
   readonly #pending: PendingRequests;
   #leaders: readonly LeaderState[] = [];
   #closing: Promise<void> | undefined;
@@ -68,6 +58,7 @@ export class QuicProcess {
     this.#credentials = options.credentials;
     const { clock, log, start = startQuicProcess, report } = options;
     this.#pending = new PendingRequests(clock, report);
+    this.#held = new HeldRequests(clock, (id) => this.#pending.end(id, "process_down"));
     this.#process = new ConfinedProcess<OwnAnswer>({
       component: "tpu",
       clock,
@@ -80,7 +71,7 @@ export class QuicProcess {
       farewell: () => encodeRequest({ kind: "close" }),
       isWanted: () => this.#selected.length > 0,
       started: () => this.#started(),
-      opened: () => this.#release(),
+      opened: () => this.#opened(),
       handle: (answer) => this.#handle(answer),
       ended: (reason) => this.#ended(reason),
     });
@@ -133,7 +124,7 @@ export class QuicProcess {
       return;
     }
     if (this.#process.isOpened) this.#post({ kind: "send", requests });
-    else this.#hold(requests);
+    else this.#held.add(requests);
   }
 
   identify(credentials: QuicheCredentials): void {
@@ -153,44 +144,15 @@ export class QuicProcess {
   async #close(): Promise<void> {
     if (this.#process.isRunning) this.flush();
     await this.#process.close();
-    this.#stopSweep();
+    this.#held.clear();
     this.#leaders = [];
     this.#pending.endAll("route_closed");
   }
 
-  #hold(requests: readonly TpuSendRequest[]): void {
-    const { clock } = this.#options;
-    const nowNs = clock.monotonicNs();
-    for (const request of requests)
-      this.#held.push({ request, untilNs: nowNs + BigInt(Math.ceil(request.restMs * 1e6)) });
-    this.#sweep ??= clock.every(sweepMs, () => this.#dropLate());
-  }
-
-  #dropLate(): void {
-    const nowNs = this.#options.clock.monotonicNs();
-    const late = this.#held.filter(({ untilNs }) => untilNs <= nowNs);
-    this.#held = this.#held.filter(({ untilNs }) => untilNs > nowNs);
-    if (this.#held.length === 0) this.#stopSweep();
-    for (const { request } of late) this.#pending.end(request.id, "process_down");
-  }
-
   /** The process opened its sockets. */
-  #release(): void {
-    if (this.#held.length === 0) return;
-    this.#dropLate();
-    const nowNs = this.#options.clock.monotonicNs();
-    const requests = this.#held.map(({ request, untilNs }) => ({
-      ...request,
-      restMs: Number(untilNs - nowNs) / 1e6,
-    }));
-    this.#held = [];
-    this.#stopSweep();
+  #opened(): void {
+    const requests = this.#held.take();
     if (requests.length > 0) this.#post({ kind: "send", requests });
-  }
-
-  #stopSweep(): void {
-    this.#sweep?.cancel();
-    this.#sweep = undefined;
   }
 
   #post(request: ProcessRequest): void {
@@ -211,8 +173,7 @@ export class QuicProcess {
     this.#leaders = [];
     // Requests that it never got wait for the next process.
     const kept = new Set(this.#waiting.map(({ id }) => id));
-    this.#held = [];
-    this.#stopSweep();
+    this.#held.clear();
     this.#pending.endAll(`connection_lost: process_${reason}`, kept);
   }
 }

@@ -11,8 +11,8 @@ import type { Relay } from "../data-plane/relay.ts";
 import { SlotClock } from "./slot-clock.ts";
 
 const updateIntervalMs = 100;
-/** The node is asked often until its answers give a slot duration, and after it has failed; otherwise less often. */
-const askNodeMs = { first: 1000, later: 5000 } as const;
+/** The node is asked often until its answers give a slot duration, and after it has failed. */
+const askNodeMs = { often: 1000, seldom: 5000 } as const;
 /** The wall clock was set if it changed by so much against the monotonic clock between two updates. */
 const stepNs = 50_000_000n;
 /** If the event loop is blocked, the bounds must not stay. */
@@ -58,7 +58,7 @@ export class SlotClockUpdates {
     this.#offsetNs = clock.nowNs() - clock.monotonicNs();
     this.#timers = [
       clock.every(updateIntervalMs, () => this.#poll()),
-      ...(node ? [clock.every(askNodeMs.first, () => void this.#askIfDue(node))] : []),
+      ...(node ? [clock.every(askNodeMs.often, () => void this.#askIfDue(node))] : []),
     ];
     if (node) void this.#ask(node);
   }
@@ -119,7 +119,7 @@ export class SlotClockUpdates {
     const nowNs = this.#dependencies.clock.monotonicNs();
     const isMeasured =
       (this.slotClock.now(this.#dependencies.clock.nowNs())?.slotNs ?? null) !== null;
-    const waitMs = isMeasured && !this.#nodeFailed ? askNodeMs.later : askNodeMs.first;
+    const waitMs = isMeasured && !this.#nodeFailed ? askNodeMs.seldom : askNodeMs.often;
     return nowNs - this.#askedNs < BigInt(waitMs) * 1_000_000n ? undefined : this.#ask(node);
   }
 

@@ -11,17 +11,27 @@ import { native } from "../../../src/relay/data-plane/native.ts";
 import type { NativeSimulatedFastPath } from "../../../src/relay/data-plane/native-fast-path.ts";
 import { closing } from "../../support/closing.ts";
 import { GatewayRun, tipWallet } from "../../support/gateway/gateway.ts";
-import { base64, tipping } from "../../support/transactions/tipping.ts";
+import { base64 } from "../../support/transactions/tipping.ts";
+import { bodyOf, requestOf, transfer } from "../fast-path/fast-caller.ts";
 
 const [callerDescriptor, partnerDescriptor] = [1, 2];
 const foreverNs = 2n ** 62n;
-/** Request line and headers. */
-const headOf = (body: string): string =>
-  `POST /relay HTTP/1.1\r\nHost: a\r\napi-key: good\r\nContent-Length: ${body.length}`;
 
-function bodyOf(wire: Uint8Array): string {
-  const params = [base64(wire), { encoding: "base64", skipPreflight: true }];
-  return JSON.stringify({ jsonrpc: "2.0", id: 1, method: "sendTransaction", params });
+interface WrittenRequest {
+  /** Request line and headers, without the empty line. */
+  readonly head: Buffer;
+  readonly body: Buffer;
+  readonly bytes: Buffer;
+}
+
+function written(wire: Uint8Array): WrittenRequest {
+  const body = bodyOf(wire);
+  const text = requestOf("good", body);
+  return {
+    head: Buffer.from(text.slice(0, text.indexOf("\r\n\r\n"))),
+    body: Buffer.from(body),
+    bytes: Buffer.from(text),
+  };
 }
 
 /** A gateway, and a caller whose next request the fast path may send to a partner. */
@@ -31,7 +41,7 @@ class FastRun {
   readonly #handle: NativeSimulatedFastPath;
   readonly #connection: CallerConnection;
   readonly #turns: (() => void)[];
-  readonly #body = bodyOf(tipping({ amount: 2n }));
+  readonly #request = written(transfer(2));
 
   static async open(): Promise<FastRun> {
     const turns: (() => void)[] = [];
@@ -56,14 +66,8 @@ class FastRun {
     const connection = this.fastPath.connection(() => callerDescriptor);
     if (!connection) throw new Error("expected an open fast path");
     this.#connection = connection;
-    const earlier = bodyOf(tipping());
-    connection.learn({
-      head: Buffer.from(headOf(earlier)),
-      body: Buffer.from(earlier),
-      isBase58: false,
-      keyId: "k_good",
-      untilNs: foreverNs,
-    });
+    const { head, body } = written(transfer(1));
+    connection.learn({ head, body, isBase58: false, keyId: "k_good", untilNs: foreverNs });
     connection.answering(0);
   }
 
@@ -74,8 +78,7 @@ class FastRun {
   }
 
   beginLook(): void {
-    const request = `${headOf(this.#body)}\r\n\r\n${this.#body}`;
-    this.#handle.arrive(callerDescriptor, Buffer.from(request));
+    this.#handle.arrive(callerDescriptor, this.#request.bytes);
     if (!this.#handle.look(1n)) throw new Error("the fast path did not look at the request");
   }
 
@@ -85,6 +88,7 @@ class FastRun {
 
   /** The gateway reads the request. */
   async read(): Promise<HttpResponse> {
+    const { head, body } = this.#request;
     return this.run.gateway.handle({
       method: "POST",
       path: "/relay",
@@ -92,15 +96,15 @@ class FastRun {
       header: (name) => (name === "api-key" ? "good" : undefined),
       remoteAddress: "127.0.0.1",
       isTls: false,
-      body: Buffer.from(this.#body),
-      fastPath: { connection: this.#connection, head: Buffer.from(headOf(this.#body)) },
+      body,
+      fastPath: { connection: this.#connection, head },
     });
   }
 
   /** Other submissions take a turn. */
   async fillTurn(): Promise<void> {
     const calls = Array.from({ length: submissionsPerTurn }, (_, i) =>
-      this.run.call("sendTransaction", [base64(tipping({ amount: BigInt(i + 10) }))]),
+      this.run.call("sendTransaction", [base64(transfer(i + 10))]),
     );
     await Promise.all(calls);
   }
@@ -131,17 +135,12 @@ class FastRun {
 }
 
 describe("a transaction that the fast path has sent", () => {
-  it("is accepted although too many submissions are in progress", async () => {
+  it.each<[name: string, fill: (one: FastRun) => unknown]>([
+    ["is accepted although too many submissions are in progress", (one) => one.fillPlaces()],
+    ["does not wait for the next turn", (one) => one.fillTurn()],
+  ])("%s", async (_, fill) => {
     const fast = await FastRun.open();
-    fast.sendAhead();
-    fast.fillPlaces();
-    expect((await fast.read()).status).toBe(200);
-    expect(fast.run.submitted.at(-1)?.taken).toBeDefined();
-  });
-
-  it("does not wait for the next turn", async () => {
-    const fast = await FastRun.open();
-    await fast.fillTurn();
+    await fill(fast);
     fast.sendAhead();
     expect((await fast.read()).status).toBe(200);
     expect(fast.run.submitted.at(-1)?.taken).toBeDefined();
