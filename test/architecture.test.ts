@@ -268,6 +268,7 @@ const clockCalls = /\b(clock_gettime|clock_ns|gettimeofday|std::chrono)\b/;
 const socketUsers: readonly string[] = [
   "native/submission/fast_path_sockets.cc",
   "native/submission/fast_path_thread.cc",
+  "native/quic/connection_socket.cc",
   "native/quic/first_packet_socket.cc",
 ];
 const clockReaders = [

@@ -1,4 +1,5 @@
-// First packets of QUIC handshakes from forged addresses, sent beside a measurement.
+// QUIC packets from forged addresses, sent beside a measurement: first packets of handshakes, or packets of
+// connections that do not exist.
 //
 // The program is that of the tests (test/support/quic/initial-flood.cc). The packets come from many
 // addresses of 127.0.0.0/8, so none leaves the machine.
@@ -11,11 +12,15 @@ import {
   type FloodTotals,
   firstPackets,
   floodInitials,
+  strayPackets,
 } from "../../test/support/quic/initial-flood.ts";
+
+export type ForgedKind = "first" | "stray";
 
 export class ForgedPackets {
   readonly #program: string;
-  readonly #packets = firstPackets(500);
+  readonly #first = firstPackets(500);
+  readonly #stray = strayPackets(500);
   readonly #descriptor: number;
   /** UDP port of a socket on 127.0.0.1 that nobody reads. */
   readonly unreadPort: number;
@@ -36,10 +41,11 @@ export class ForgedPackets {
     readonly port: number;
     readonly seconds: number;
     readonly packetsPerSecond: number;
+    readonly kind: ForgedKind;
   }): Promise<FloodTotals> {
-    const { port, seconds, packetsPerSecond } = plan;
+    const { port, seconds, packetsPerSecond, kind } = plan;
     const count = Math.ceil(seconds * packetsPerSecond);
-    const packets = this.#packets;
+    const packets = kind === "first" ? this.#first : this.#stray;
     return floodInitials({ program: this.#program, port, count, packetsPerSecond, packets });
   }
 

@@ -51,6 +51,9 @@ export interface RouteTimes {
   readonly arrived: number;
   readonly routeP50Ns: number;
   readonly routeP99Ns: number;
+  /** From the system call that sends the last bytes. */
+  readonly sentToRouteP50Ns: number;
+  readonly sentToRouteP99Ns: number;
 }
 
 export interface IdleResult {
@@ -113,6 +116,8 @@ export class QuicLoad {
       arrived: numberOf(line, "arrived"),
       routeP50Ns: numberOf(line, "route_p50_ns"),
       routeP99Ns: numberOf(line, "route_p99_ns"),
+      sentToRouteP50Ns: numberOf(line, "sent_to_route_p50_ns"),
+      sentToRouteP99Ns: numberOf(line, "sent_to_route_p99_ns"),
     };
   }
 

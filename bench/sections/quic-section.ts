@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { quicheProblem } from "../../src/core/quic/quiche.ts";
-import { ForgedPackets } from "../load/forged-packets.ts";
+import { type ForgedKind, ForgedPackets } from "../load/forged-packets.ts";
 import { HttpLoad, LineReader, type LoadResult } from "../load/http-load.ts";
 import {
   type IdleResult,
@@ -90,14 +90,15 @@ type QuicRun = QuicResult & RouteTimes;
 interface Load {
   /** 0: as fast as answers come. */
   readonly ratePerSecond: number;
-  /** Port that gets forged packets meanwhile. */
+  /** Port that gets forged packets meanwhile, first ones unless it says otherwise. */
   readonly floodedPort?: number;
+  readonly forged?: ForgedKind;
 }
 
 async function byQuic(
   bench: Bench,
   kind: Kind,
-  { ratePerSecond, floodedPort }: Load,
+  { ratePerSecond, floodedPort, forged = "first" }: Load,
 ): Promise<QuicRun> {
   const { http, servers, folder, seconds } = bench;
   const { quicPort: port, pids, load } = servers[kind];
@@ -110,7 +111,12 @@ async function byQuic(
   const flood =
     floodedPort === undefined
       ? null
-      : bench.forged.flood({ port: floodedPort, seconds, packetsPerSecond: forgedPerSecond });
+      : bench.forged.flood({
+          port: floodedPort,
+          seconds,
+          packetsPerSecond: forgedPerSecond,
+          kind: forged,
+        });
   const result = await load.load(plan);
   await flood;
   await http.arrivals(arrivals, result.accepted);
@@ -122,6 +128,7 @@ interface CalmRound {
   readonly calm: QuicRun;
   /** The same rate beside forged packets for the server's port, and for a socket that nobody reads. */
   readonly attacked: QuicRun;
+  readonly strayed: QuicRun;
   readonly besideFlood: QuicRun;
 }
 
@@ -136,6 +143,7 @@ async function measureCalm(bench: Bench): Promise<CalmRound> {
   return {
     calm: await calm(),
     attacked: await calm({ floodedPort: bench.servers.quic.quicPort }),
+    strayed: await calm({ floodedPort: bench.servers.quic.quicPort, forged: "stray" }),
     besideFlood: await calm({ floodedPort: bench.forged.unreadPort }),
   };
 }
@@ -162,6 +170,14 @@ const each = (rounds: readonly Round[], of: (round: Round) => number): Summary =
 const mebibytes = (bytes: number) => bytes / 2 ** 20;
 
 const calmNumbers: readonly (readonly [name: string, of: (result: QuicRun) => number])[] = [
+  [
+    "last packet sent to first byte on the route, p50",
+    ({ sentToRouteP50Ns }) => sentToRouteP50Ns / 1e3,
+  ],
+  [
+    "last packet sent to first byte on the route, p99",
+    ({ sentToRouteP99Ns }) => sentToRouteP99Ns / 1e3,
+  ],
   ["stream to first byte on the route, p50", ({ routeP50Ns }) => routeP50Ns / 1e3],
   ["stream to first byte on the route, p99", ({ routeP99Ns }) => routeP99Ns / 1e3],
   ["response, p50", ({ p50Ns }) => p50Ns / 1e3],
@@ -171,8 +187,9 @@ const calmNumbers: readonly (readonly [name: string, of: (result: QuicRun) => nu
 
 const calmRuns = [
   ["quiet", "calm"],
-  ["forged packets", "attacked"],
-  ["the same packets elsewhere", "besideFlood"],
+  ["forged first packets", "attacked"],
+  ["packets of no connection", "strayed"],
+  ["first packets elsewhere", "besideFlood"],
 ] as const;
 
 function valuesOf(rounds: readonly Round[], idle: IdleResult): Record<string, Summary> {
@@ -196,9 +213,10 @@ function valuesOf(rounds: readonly Round[], idle: IdleResult): Record<string, Su
 }
 
 function lostIn(rounds: readonly Round[]): number {
-  const all = rounds.flatMap(({ quic, calm, attacked, besideFlood }) => [
+  const all = rounds.flatMap(({ quic, calm, attacked, strayed, besideFlood }) => [
     calm,
     attacked,
+    strayed,
     besideFlood,
     ...Object.values(quic),
   ]);
@@ -237,6 +255,11 @@ function findingsOf(rounds: readonly Round[], idle: IdleResult): Finding[] {
       each(rounds, ({ attacked, besideFlood }) => attacked.p99Ns / besideFlood.p99Ns),
       { target: 2, unit: "×", isRatio: true },
     ),
+    finding(
+      `response p99 at 500/s with ${forgedPerSecond / 1000},000 packets of no connection a second ÷ with as many packets to an unread socket`,
+      each(rounds, ({ strayed, besideFlood }) => strayed.p99Ns / besideFlood.p99Ns),
+      { target: 2, unit: "×", isRatio: true },
+    ),
     finding("acknowledged over QUIC and not arrived", summarise([lostIn(rounds)]), {
       target: 0,
       unit: "transactions",
@@ -271,10 +294,10 @@ function report(rounds: readonly Round[], idle: IdleResult): Section {
       `The server, the transactions and the partner are those of the gateway's section. ${quicConnections} connections with ` +
         `64 bidirectional streams each submit over QUIC, ${httpConnections} connections over HTTP. Callers and partner run on the ` +
         "same CPUs. The processor time over QUIC contains both processes of the server, without callers.",
-      "The time to a route begins when the caller's stream is due, before it is encrypted and sent. It therefore contains the " +
-        "caller's own work, as over HTTP.",
-      `Forged packets are first packets of handshakes from addresses of strangers, ${forgedPerSecond / 1000},000 a second. Their sender uses the ` +
-        "same CPUs, so the last column sends them to a socket that nobody reads.",
+      "The time to a route from the stream begins when the caller's stream is due, before it is encrypted and sent. It therefore " +
+        "contains the caller's own work, as over HTTP. The time from the last packet begins with the system call that sends it.",
+      `Forged packets come from addresses of strangers, ${forgedPerSecond / 1000},000 a second: first packets of handshakes, or packets of ` +
+        "connections that do not exist. Their sender uses the same CPUs, so the last column sends first packets to a socket that nobody reads.",
       `${idle.connections} idle connections: ${number(mebibytes(idle.beforeBytes))} MiB resident, without connections ` +
         `${number(mebibytes(idle.emptyBytes))} MiB; measured for ${number(idle.seconds)} s with a keep-alive packet every 25 s. The processor ` +
         "time of both processes without connections is subtracted.",

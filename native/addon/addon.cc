@@ -12,6 +12,7 @@
 #include <climits>
 
 #include "addon/arguments.h"
+#include "addon/connection_socket_handle.h"
 #include "addon/fast_path_handle.h"
 #include "addon/first_packet_handle.h"
 #include "addon/probe_handle.h"
@@ -289,6 +290,7 @@ Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
   exports.Set("TransactionInspector", TransactionInspectorHandle::define(env));
   exports.Set("SignatureVerifier", SignatureVerifierHandle::define(env));
   exports.Set("FirstPackets", FirstPacketHandle::define(env));
+  exports.Set("ConnectionSocket", ConnectionSocketHandle::define(env));
   exports.Set("FastPath", FastPathHandle::define(env));
   exports.Set("SimulatedFastPath", FastPathHandle::define_simulated(env));
   exports.Set("findCoSigningPlace", Napi::Function::New<find_co_signing_place>(env));

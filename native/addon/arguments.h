@@ -6,10 +6,12 @@
 
 #include <napi.h>
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "net/address.h"
@@ -46,6 +48,20 @@ bool read_elements(const Napi::Value& value, const char* name, size_t max,
                                  std::to_string(bytes.length) + " bytes in all");
   out.resize(bytes.length / sizeof(Element));
   if (!out.empty()) std::memcpy(out.data(), bytes.data, bytes.length);
+  return true;
+}
+inline std::string_view text_of(const Bytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data), bytes.length};
+}
+// A key with the size of the array.
+template <size_t size>
+bool read_key(const Napi::Value& value, const char* name, std::array<uint8_t, size>& out) {
+  Bytes bytes{};
+  if (!read_bytes(value, name, bytes)) return false;
+  if (bytes.length != size)
+    return fail(value.Env(), std::string(name) + ": expected " + std::to_string(size) +
+                                 " bytes, got " + std::to_string(bytes.length));
+  std::memcpy(out.data(), bytes.data, size);
   return true;
 }
 // A BigUint64Array of `count` elements. Valid only during the call.

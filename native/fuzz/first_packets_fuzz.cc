@@ -49,7 +49,7 @@ std::vector<uint8_t> next_packet(const RetryPacket& answer) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::unique_ptr<uint8_t[]> exact(new uint8_t[size]);
   std::copy_n(data, size, exact.get());
-  FirstPackets packets(RetryKey{1});
+  FirstPackets packets(RetryKey{1}, ConnectionIds(ConnectionIdKey{2}));
   RetryPacket answer;
   for (int i = 0; i < 6; i++) {
     if (packets.judge({exact.get(), size}, sender(), 1, answer) != Verdict::retry) continue;

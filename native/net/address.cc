@@ -69,15 +69,17 @@ socklen_t to_sockaddr(const Endpoint& endpoint, sockaddr_storage& out) {
   return sizeof ipv6;
 }
 
-std::string to_string(const Endpoint& endpoint) {
+std::string host_text(const Endpoint& endpoint) {
   char text[INET6_ADDRSTRLEN];
+  if (endpoint.is_ipv4())
+    return inet_ntop(AF_INET, endpoint.address.data() + kIpv4At, text, sizeof text);
+  return inet_ntop(AF_INET6, endpoint.address.data(), text, sizeof text);
+}
+
+std::string to_string(const Endpoint& endpoint) {
+  const std::string host = host_text(endpoint);
   const std::string port = std::to_string(endpoint.port);
-  if (endpoint.is_ipv4()) {
-    inet_ntop(AF_INET, endpoint.address.data() + kIpv4At, text, sizeof text);
-    return text + (":" + port);
-  }
-  inet_ntop(AF_INET6, endpoint.address.data(), text, sizeof text);
-  return "[" + std::string(text) + "]:" + port;
+  return endpoint.is_ipv4() ? host + ":" + port : "[" + host + "]:" + port;
 }
 
 }  // namespace shredway

@@ -25,6 +25,8 @@ struct Endpoint {
   AddressBytes address{};  // IPv4-mapped if is_ipv4()
   uint16_t port = 0;
   bool is_ipv4() const { return shredway::is_ipv4(address); }
+  // fe80::/10.
+  bool is_link_local() const { return address[0] == 0xfe && (address[1] & 0xc0) == 0x80; }
   bool operator==(const Endpoint& other) const = default;
 };
 
@@ -36,6 +38,7 @@ Endpoint endpoint_from_bytes(const uint8_t* bytes);
 Endpoint endpoint_from_sockaddr(const sockaddr* address);
 // Returns the length of the sockaddr. IPv4 endpoints give sockaddr_in.
 socklen_t to_sockaddr(const Endpoint& endpoint, sockaddr_storage& out);
+std::string host_text(const Endpoint& endpoint);  // "192.0.2.1", "2001:db8::1"
 std::string to_string(const Endpoint& endpoint);  // "192.0.2.1:9000", "[2001:db8::1]:9000"
 
 }  // namespace shredway

@@ -11,6 +11,7 @@
 
 #include "net/shred_filter.h"
 #include "net/steering.h"
+#include "net/udp_socket.h"
 
 namespace shredway {
 namespace {
@@ -54,8 +55,7 @@ class DroppingProgram {
       const auto distance = static_cast<uint8_t>(end - jump.at - 1);
       (jump.wanted ? steps_[jump.at].jf : steps_[jump.at].jt) = distance;
     }
-    const sock_fprog program = {static_cast<uint16_t>(steps_.size()), steps_.data()};
-    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0;
+    return attach_filter(fd, steps_);
   }
 
  private:

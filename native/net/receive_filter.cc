@@ -96,8 +96,7 @@ std::string attach_receive_filter(int fd) {
       /*18*/ BPF_STMT(BPF_RET | BPF_K, kPass),
       /*19*/ BPF_STMT(BPF_RET | BPF_K, kDrop),
   }};
-  const sock_fprog filter = {static_cast<uint16_t>(program.size()), program.data()};
-  if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0) return "";
+  if (attach_filter(fd, program)) return "";
   return "cannot attach the receive filter (SO_ATTACH_FILTER): " +
          std::generic_category().message(errno);
 }

@@ -105,8 +105,7 @@ bool enable_timestamps(int fd) {
 // they would fill the buffer of queued ICMP errors. ICMP errors do not pass this filter.
 bool refuse_datagrams(int fd) {
   std::array<sock_filter, 1> program = {{BPF_STMT(BPF_RET | BPF_K, 0)}};
-  const sock_fprog filter = {static_cast<uint16_t>(program.size()), program.data()};
-  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0;
+  return attach_filter(fd, program);
 }
 
 // Sets the IP header fields of sent datagrams. Returns the name of the refused option, or nullptr.
@@ -239,6 +238,17 @@ uint32_t receive_drops(int fd) {
   socklen_t bytes = sizeof values;
   if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, values.data(), &bytes) != 0) return 0;
   return values[SK_MEMINFO_DROPS];
+}
+
+bool attach_filter(int fd, std::span<sock_filter> program) {
+  const sock_fprog filter = {static_cast<uint16_t>(program.size()), program.data()};
+  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0;
+}
+
+void detach_filter(int fd) {
+  const int unused = 0;
+  // Fails if no filter is attached.
+  (void)setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof unused);
 }
 
 int take_pending_error(int fd) { return static_cast<int>(int_option(fd, SO_ERROR)); }

@@ -10,10 +10,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "net/address.h"
+
+struct sock_filter;
 
 namespace shredway {
 
@@ -82,6 +85,10 @@ uint32_t send_buffer_bytes(int fd);
 // Datagrams that the kernel dropped because the buffer was full (SO_MEMINFO), since the socket was
 // opened.
 uint32_t receive_drops(int fd);
+// Replaces the filter of incoming datagrams (classic BPF, relative to the UDP header). False: the
+// kernel refuses, and errno has the reason.
+bool attach_filter(int fd, std::span<sock_filter> program);
+void detach_filter(int fd);
 // Returns and clears the pending error of the socket (SO_ERROR), or 0.
 int take_pending_error(int fd);
 // True if this kernel segments UDP (UDP_SEGMENT, Linux 4.18).

@@ -8,19 +8,6 @@
 #include "net/thread.h"
 
 namespace shredway {
-namespace {
-
-constexpr uint8_t kLinkLocalFirst = 0xfe;
-constexpr uint8_t kLinkLocalSecond = 0x80;  // with the next two bits
-
-// Its answers need the interface, which the confined process cannot name.
-bool is_link_local(const Endpoint& from) {
-  return !from.is_ipv4() && from.address[0] == kLinkLocalFirst &&
-         (from.address[1] & 0xc0) == kLinkLocalSecond;
-}
-
-}  // namespace
-
 struct FirstPacketSocket::Memory {
   std::array<std::array<uint8_t, kFirstPacketBytesMax>, kFirstPacketBatchMax> packets;
   std::array<sockaddr_storage, kFirstPacketBatchMax> addresses;
@@ -31,12 +18,30 @@ struct FirstPacketSocket::Memory {
   std::array<mmsghdr, kFirstPacketBatchMax> answer_messages;
 };
 
-FirstPacketSocket::FirstPacketSocket(UdpSocket socket, const RetryKey& key)
-    : socket_(std::move(socket)), packets_(key), memory_(std::make_unique<Memory>()) {
+FirstPacketSocket::FirstPacketSocket(UdpSocket socket, const RetryKey& key,
+                                     const ConnectionIds& ids)
+    : socket_(std::move(socket)), packets_(key, ids), memory_(std::make_unique<Memory>()) {
   passed_.reserve(kFirstPacketBatchMax);
 }
 
 FirstPacketSocket::~FirstPacketSocket() = default;
+
+void FirstPacketSocket::adjust() {
+  if (!can_filter_ || !share_.adjust(packets_.counts().unproven, clock_ns(CLOCK_MONOTONIC))) return;
+  if (share_.is_all()) {
+    detach_filter(socket_.fd());
+  } else if (!attach_flood_filter(socket_.fd(), share_.parts())) {
+    can_filter_ = false;
+    share_ = {};
+  }
+}
+
+const FirstPacketCounts& FirstPacketSocket::counts() {
+  const uint32_t drops = receive_drops(socket_.fd());
+  packets_.count_dropped(drops - drops_);
+  drops_ = drops;
+  return packets_.counts();
+}
 
 const std::vector<PassedPacket>& FirstPacketSocket::handle_batch() {
   Memory& memory = *memory_;
@@ -61,8 +66,8 @@ const std::vector<PassedPacket>& FirstPacketSocket::handle_batch() {
     const Endpoint from = endpoint_from_sockaddr(address);
     const ByteView packet(memory.packets[at].data(), memory.messages[at].msg_len);
     RetryPacket& answer = memory.answers[answers];
-    const auto verdict = is_link_local(from) ? packets_.refuse_link_local()
-                                             : packets_.judge(packet, from, now_ns, answer);
+    const auto verdict = from.is_link_local() ? packets_.refuse_link_local()
+                                              : packets_.judge(packet, from, now_ns, answer);
     if (verdict == FirstPackets::Verdict::pass) passed_.push_back({packet, from});
     if (verdict != FirstPackets::Verdict::retry) continue;
     memory.answer_parts[answers] = {answer.bytes.data(), answer.length};

@@ -1,7 +1,7 @@
 // First packet socket: reads the socket of first packets in batches and answers retries.
 //
 // Used by the addon on the event loop of the QUIC process. One call handles one batch, so that a
-// flood never keeps the event loop busy.
+// flood never keeps the event loop busy. The kernel drops most of a flood (flood_filter.h).
 #pragma once
 
 #include <netinet/in.h>
@@ -14,6 +14,7 @@
 
 #include "net/udp_socket.h"
 #include "quic/first_packets.h"
+#include "quic/flood_filter.h"
 
 namespace shredway {
 
@@ -28,14 +29,21 @@ struct PassedPacket {
 
 class FirstPacketSocket {
  public:
-  FirstPacketSocket(UdpSocket socket, const RetryKey& key);
+  FirstPacketSocket(UdpSocket socket, const RetryKey& key, const ConnectionIds& ids);
   ~FirstPacketSocket();
   int fd() const { return socket_.fd(); }
   FirstPackets& packets() { return packets_; }
+  bool is_flooded() const { return packets_.is_flooded(); }
   // Reads at most one batch and sends its retries. Returns what is to be passed on.
   const std::vector<PassedPacket>& handle_batch();
   // Whether more packets may wait after the last batch.
   bool was_full() const { return was_full_; }
+  // Adjusts the share that the kernel drops. Call it after each batch, and while `is_dropping` at
+  // least once in FloodShare::kPeriod_ns, because no packet may arrive any more.
+  void adjust();
+  bool is_dropping() const { return !share_.is_all(); }
+  // Together with what the kernel has dropped.
+  const FirstPacketCounts& counts();
 
  private:
   struct Memory;
@@ -45,6 +53,9 @@ class FirstPacketSocket {
   std::unique_ptr<Memory> memory_;
   std::vector<PassedPacket> passed_;
   bool was_full_ = false;
+  FloodShare share_;
+  bool can_filter_ = true;
+  uint32_t drops_ = 0;  // of the kernel, that are counted
 };
 
 }  // namespace shredway

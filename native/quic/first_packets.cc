@@ -1,7 +1,6 @@
 #include "quic/first_packets.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace shredway {
 namespace {
@@ -11,7 +10,7 @@ constexpr uint64_t kSecond_ns = 1'000'000'000;
 // costs up to a millisecond of the event loop.
 constexpr uint64_t kUnproven_ns = 10'000'000;
 constexpr uint64_t kUnprovenAtOnce = 4;
-constexpr uint32_t kRetriesPerSecond = 20'000;
+constexpr uint32_t kRetriesPerSecond = 5'000;
 // Packets of other versions.
 constexpr uint32_t kOthersPerSecond = 1000;
 constexpr uint32_t kVersion1 = 1;
@@ -55,7 +54,7 @@ bool take_token(ByteView packet, size_t at, ByteView& token) {
 
 }  // namespace
 
-FirstPackets::FirstPackets(const RetryKey& key) : key_(key), id_key_(random_hash_key()) {}
+FirstPackets::FirstPackets(const RetryKey& key, const ConnectionIds& ids) : key_(key), ids_(ids) {}
 
 FirstPackets::Verdict FirstPackets::drop(uint64_t& count) {
   count++;
@@ -74,11 +73,21 @@ FirstPackets::Verdict FirstPackets::refuse_link_local() {
   return drop(counts_.link_local);
 }
 
+void FirstPackets::count_dropped(uint64_t packets) {
+  counts_.received += packets;
+  counts_.limited += packets;
+}
+
+void FirstPackets::begin_second(uint64_t now_ns) {
+  const bool is_next = now_ns < second_.end_ns + kSecond_ns;
+  const bool follows_flood = is_next && second_.received > kFloodPerSecond;
+  second_ = {now_ns + kSecond_ns, follows_flood, 0, kRetriesPerSecond, kOthersPerSecond};
+}
+
 FirstPackets::Verdict FirstPackets::judge(ByteView packet, const Endpoint& from, uint64_t now_ns,
                                           RetryPacket& answer) {
   counts_.received++;
-  if (now_ns >= second_.end_ns)
-    second_ = {now_ns + kSecond_ns, 0, kRetriesPerSecond, kOthersPerSecond};
+  if (now_ns >= second_.end_ns) begin_second(now_ns);
   second_.received++;
   RetryRequest request{
       .from = from, .client_id = {}, .original_id = {}, .own_id = {}, .now_ns = now_ns};
@@ -97,6 +106,7 @@ FirstPackets::Verdict FirstPackets::judge(ByteView packet, const Endpoint& from,
 }
 
 bool FirstPackets::takes_unproven(uint64_t now_ns) {
+  if (is_flooded()) return false;
   unproven_until_ns_ = std::max(unproven_until_ns_, now_ns);
   if (unproven_until_ns_ - now_ns > (kUnprovenAtOnce - 1) * kUnproven_ns) return false;
   unproven_until_ns_ += kUnproven_ns;
@@ -113,15 +123,13 @@ FirstPackets::Verdict FirstPackets::judge_initial(ByteView packet, size_t token_
         is_retry_token(token, request.from, request.original_id, request.now_ns, key_);
     return is_valid ? Verdict::pass : drop(counts_.invalid_tokens);
   }
+  counts_.unproven++;
   if (takes_unproven(request.now_ns)) return Verdict::pass;
   if (second_.retries == 0) return drop(counts_.limited);
   second_.retries--;
   counts_.retries++;
   RetryRequest own = request;
-  std::array<uint8_t, sizeof next_id_> number;
-  std::memcpy(number.data(), &++next_id_, sizeof next_id_);
-  const uint64_t id = sip_hash(number.data(), number.size(), id_key_);
-  std::memcpy(own.own_id.data(), &id, sizeof id);
+  own.own_id = ids_.make_random();
   write_retry(own, key_, answer);
   return Verdict::retry;
 }

@@ -1,8 +1,9 @@
 // First packets: decides about packets with a long header that belong to no known connection.
 //
 // A flood of first packets from forged addresses ends here. A few first packets a second are passed
-// on, so that clients connect without a further round trip; every other sender must first return a
-// token. Packets of known connections and with a valid token are always passed on. No I/O.
+// on, so that clients connect without a further round trip; every other sender, and in a flood each
+// one, must first return a token. Packets of known connections and with a valid token are always
+// passed on. No I/O.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "crypto/sip_hash.h"
+#include "quic/connection_ids.h"
 #include "quic/retry.h"
 
 namespace shredway {
@@ -19,6 +20,7 @@ namespace shredway {
 // Since the start.
 struct FirstPacketCounts {
   uint64_t received = 0;
+  uint64_t unproven = 0;  // read first packets without a token
   uint64_t retries = 0;
   uint64_t invalid_tokens = 0;
   uint64_t unknown = 0;  // not readable, or of a connection that does not exist
@@ -28,7 +30,8 @@ struct FirstPacketCounts {
 
 class FirstPackets {
  public:
-  explicit FirstPackets(const RetryKey& key);
+  // ids: of the connections that begin after a retry.
+  FirstPackets(const RetryKey& key, const ConnectionIds& ids);
 
   // Ids of connections: their packets are passed on.
   void know(std::string_view id) { known_.emplace(id); }
@@ -38,11 +41,16 @@ class FirstPackets {
   enum class Verdict : uint8_t { pass, drop, retry };
   Verdict judge(ByteView packet, const Endpoint& from, uint64_t now_ns, RetryPacket& answer);
 
-  // A packet from a link-local address, which cannot be answered.
+  // A packet from a link-local address. An answer needs the interface, which the confined process
+  // cannot name.
   Verdict refuse_link_local();
 
-  // So many packets arrived in this second that reading them one by one would be a burden.
-  bool is_flooded() const { return second_.received > kFloodPerSecond; }
+  // Packets that the kernel has dropped, because too many arrived.
+  void count_dropped(uint64_t packets);
+
+  // So many packets arrived in this second, or in the one before, that reading them one by one
+  // would be a burden.
+  bool is_flooded() const { return second_.follows_flood || second_.received > kFloodPerSecond; }
   const FirstPacketCounts& counts() const { return counts_; }
 
  private:
@@ -54,11 +62,13 @@ class FirstPackets {
   // Packets in a second, and how many more are handled in it.
   struct Second {
     uint64_t end_ns = 0;
+    bool follows_flood = false;
     uint64_t received = 0;
     uint32_t retries = 0;
     uint32_t others = 0;
   };
 
+  void begin_second(uint64_t now_ns);
   Verdict drop(uint64_t& count);
   Verdict pass_if(uint32_t& left);
   bool takes_unproven(uint64_t now_ns);
@@ -66,8 +76,7 @@ class FirstPackets {
                         RetryPacket& answer);
 
   RetryKey key_;
-  HashKey id_key_;
-  uint64_t next_id_ = 0;
+  ConnectionIds ids_;
   std::unordered_set<std::string, Hash, std::equal_to<>> known_;
   Second second_;
   uint64_t unproven_until_ns_ = 0;  // the share of those that were passed on ends here

@@ -42,7 +42,7 @@ Bytes packet_of(const Fields& fields) {
 }
 
 struct FirstPacketLab {
-  FirstPackets packets{kPacketKey};
+  FirstPackets packets{kPacketKey, ConnectionIds(ConnectionIdKey{3})};
   RetryPacket answer;
 
   Verdict judge(const Bytes& packet, uint64_t at_ns = kStart_ns) {
@@ -118,14 +118,32 @@ TEST(quic_first_packets_limit_retries_and_other_versions) {
   lab.use_up();
   int retries = 1;
   while (lab.judge(Fields{}) == Verdict::retry) retries++;
-  CHECK_EQ(retries, 20'000);
+  CHECK_EQ(retries, 5'000);
   CHECK_EQ(lab.packets.counts().limited, 1u);
   CHECK(lab.packets.is_flooded());
   int others = 0;
   while (lab.judge(Fields{.version = 2}) == Verdict::pass) others++;
   CHECK_EQ(others, 1000);
   CHECK(lab.judge(Fields{.version = 2}, kStart_ns + kSecond_ns) == Verdict::pass);
+}
+
+TEST(quic_first_packets_ask_everyone_for_a_token_until_a_second_after_a_flood) {
+  FirstPacketLab lab;
+  for (int i = 0; i <= 2000; i++) (void)lab.judge(Fields{});
+  CHECK(lab.packets.is_flooded());
+  CHECK(lab.judge(Fields{}, kStart_ns + kSecond_ns) == Verdict::retry);
+  CHECK(lab.packets.is_flooded());
+  CHECK(lab.judge(Fields{}, kStart_ns + 2 * kSecond_ns) == Verdict::pass);
   CHECK(!lab.packets.is_flooded());
+  for (int i = 0; i <= 2000; i++) (void)lab.judge(Fields{}, kStart_ns + 3 * kSecond_ns);
+  CHECK(lab.judge(Fields{}, kStart_ns + 5 * kSecond_ns) == Verdict::pass);
+}
+
+TEST(quic_first_packets_count_what_the_kernel_dropped) {
+  FirstPacketLab lab;
+  lab.packets.count_dropped(7);
+  CHECK_EQ(lab.packets.counts().received, 7u);
+  CHECK_EQ(lab.packets.counts().limited, 7u);
 }
 
 TEST(quic_first_packets_drop_what_cannot_begin_a_connection) {

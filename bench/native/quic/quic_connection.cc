@@ -171,7 +171,10 @@ void Connection::flush() {
       continue;
     }
     const ngtcp2_ssize length = write(next.id, next.bytes, submission, packet);
-    if (has_stream && submission->sent == next.bytes->size()) waiting_.pop_front();
+    if (has_stream && submission->sent == next.bytes->size()) {
+      waiting_.pop_front();
+      complete_.push_back(submission->index);
+    }
     if (length == NGTCP2_ERR_WRITE_MORE) continue;
     if (length == NGTCP2_ERR_STREAM_DATA_BLOCKED) {
       blocked = true;
@@ -179,6 +182,8 @@ void Connection::flush() {
     }
     if (length < 0) broken_ = true;
     if (length <= 0) break;
+    if (!complete_.empty()) owner_.sending(complete_);
+    complete_.clear();
     if (send(socket_, packet, static_cast<size_t>(length), 0) < 0) continue;  // QUIC repeats it
   }
   if (!broken_) ngtcp2_conn_update_pkt_tx_time(quic, NowNs());

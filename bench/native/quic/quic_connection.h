@@ -9,6 +9,7 @@
 #include <deque>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "../../../test/support/quic/interop/ngtcp2-peer.h"
 
@@ -31,6 +32,8 @@ struct Submission {
 // Notified of complete answers.
 struct Owner {
   virtual void answered(const Submission& submission, int status) = 0;
+  // A packet with the last bytes of these submissions is passed to the kernel next.
+  virtual void sending(const std::vector<size_t>& indexes) = 0;
   virtual ~Owner() = default;
 };
 
@@ -79,7 +82,8 @@ class Connection {
     int64_t id;
     const std::string* bytes;
   };
-  std::deque<Waiting> waiting_;  // streams that are not completely sent
+  std::deque<Waiting> waiting_;   // streams that are not completely sent
+  std::vector<size_t> complete_;  // submissions whose last bytes are in the packet being filled
 };
 
 }  // namespace shredway::bench

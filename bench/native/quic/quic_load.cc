@@ -173,6 +173,7 @@ class Load : public Owner {
   void print_arrivals(const std::string& file) const;
   void write_statuses(const std::string& file) const;
   void answered(const Submission& submission, int status) override;
+  void sending(const std::vector<size_t>& indexes) override;
 
  private:
   void start_due(uint64_t now_ns);
@@ -188,6 +189,7 @@ class Load : public Owner {
   std::vector<std::string> names_;
   std::vector<std::string> wires_;
   std::vector<uint64_t> begun_ns_;
+  std::vector<uint64_t> sent_ns_;
   std::vector<int> statuses_;
   std::vector<uint64_t> latencies_ns_;
   Connections* group_ = nullptr;
@@ -208,6 +210,7 @@ Load::Load(const Files& files, std::istringstream& words) : files_(files) {
     wires_.push_back(decoded(text));
   }
   begun_ns_.resize(wires_.size());
+  sent_ns_.resize(wires_.size());
   statuses_.resize(wires_.size());
 }
 
@@ -217,6 +220,11 @@ void Load::answered(const Submission& submission, int status) {
   if (status == 200) accepted_++;
   else if (status == 429) limited_++;
   else refused_++;
+}
+
+void Load::sending(const std::vector<size_t>& indexes) {
+  const uint64_t now_ns = monotonic_ns();
+  for (const size_t index : indexes) sent_ns_[index] = now_ns;
 }
 
 size_t Load::in_flight() const {
@@ -284,14 +292,19 @@ void Load::print_arrivals(const std::string& path) const {
   std::string name;
   for (uint64_t at_ns = 0; file >> name >> at_ns;) arrivals.emplace(name, at_ns);
   std::vector<uint64_t> to_route_ns;
+  std::vector<uint64_t> sent_to_route_ns;
   for (size_t i = 0; i < next_; i++) {
     const auto found = arrivals.find(names_[i]);
-    if (found != arrivals.end()) to_route_ns.push_back(found->second - begun_ns_[i]);
+    if (found == arrivals.end()) continue;
+    to_route_ns.push_back(found->second - begun_ns_[i]);
+    sent_to_route_ns.push_back(found->second - sent_ns_[i]);
   }
   ReportLine line("arrivals");
   line.count("arrived", to_route_ns.size());
   line.count("route_p50_ns", percentile_of(to_route_ns, 0.5));
-  line.count("route_p99_ns", percentile_of(to_route_ns, 0.99)).print();
+  line.count("route_p99_ns", percentile_of(to_route_ns, 0.99));
+  line.count("sent_to_route_p50_ns", percentile_of(sent_to_route_ns, 0.5));
+  line.count("sent_to_route_p99_ns", percentile_of(sent_to_route_ns, 0.99)).print();
 }
 
 void Load::write_statuses(const std::string& path) const {
@@ -303,6 +316,7 @@ void Load::write_statuses(const std::string& path) const {
 
 struct Idle : Owner {
   void answered(const Submission&, int) override {}
+  void sending(const std::vector<size_t>&) override {}
 };
 
 void run_idle(const Files& files, std::istringstream& words) {

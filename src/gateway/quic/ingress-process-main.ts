@@ -5,17 +5,15 @@
 // its own, which is confined before the first packet. Streams of one turn of the event loop are passed in one message. The
 // process ends when the gateway closes the socket or ends itself.
 
-import type { Socket } from "node:dgram";
 import { systemClock, type Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import { native } from "../../relay/data-plane/native.ts";
-import type { FirstPacketListener } from "../../relay/data-plane/native-first-packets.ts";
-import { adoptUdpSocket } from "../../relay/data-plane/udp-socket.ts";
 import { confineThisProcess, requireQuiche, serveChannel } from "../tpu/confined-main.ts";
 import { PacketFailures } from "../tpu/packet-failures.ts";
 import { channelDescriptor } from "../tpu/start-quic-process.ts";
 import { decodeRequest, encodeAnswer, requestBytesMax } from "./ingress-messages.ts";
 import { IngressServer } from "./ingress-server.ts";
+import type { OpenListenerSockets } from "./server-sockets.ts";
 import type { IngressProcessAnswer, IngressRequest, IngressStream } from "./types.ts";
 import { ingressBufferBytes } from "./udp-buffers.ts";
 
@@ -23,14 +21,13 @@ const countsMs = 100;
 
 type OpenRequest = Extract<IngressRequest, { kind: "open" }>;
 
-function adoptSocket(descriptor: number, host: string): Socket {
-  return adoptUdpSocket(descriptor, {
-    host,
-    recvBufferSize: ingressBufferBytes,
-    sendBufferSize: ingressBufferBytes,
-    // The default lookup is slow even for numeric addresses.
-    lookup: (hostname, _options, callback) => callback(null, hostname, host.includes(":") ? 6 : 4),
-  });
+/** `descriptor`: of the packets of connections; the next one is that of first packets. */
+function socketsAt(descriptor: number): OpenListenerSockets {
+  const { ConnectionSocket, FirstPackets } = native();
+  return {
+    connections: (...words) => new ConnectionSocket(descriptor, ingressBufferBytes, ...words),
+    firstPackets: (...words) => new FirstPackets(descriptor + 1, ingressBufferBytes, ...words),
+  };
 }
 
 class Main {
@@ -72,14 +69,9 @@ class Main {
 
   #open({ settings, credentials }: OpenRequest): void {
     const quiche = requireQuiche();
-    const sockets = settings.listeners.map(({ host }, index) => {
-      const descriptor = channelDescriptor + 1 + 2 * index;
-      return {
-        socket: adoptSocket(descriptor, host),
-        openFirstPackets: (key: Uint8Array, passed: FirstPacketListener) =>
-          new (native().FirstPackets)(descriptor + 1, ingressBufferBytes, key, passed),
-      };
-    });
+    const sockets = settings.listeners.map((_, index) =>
+      socketsAt(channelDescriptor + 1 + 2 * index),
+    );
     this.#server = new IngressServer({
       quiche,
       clock: systemClock,

@@ -1,12 +1,9 @@
 // The QUIC server of the ingress: sockets, first packets, and connections by id.
 //
-// Runs in a confined process (ingress-process-main.ts). The addon reads the sockets of first packets and stops
-// most of a flood (native/quic/first_packets.h). Any other first packet leads to a connection, a retry, a version
-// negotiation, or nothing; handshake-limits.ts decides. Packets that arrive together are processed together, with
-// one response for all.
+// Runs in a confined process (ingress-process-main.ts). The addon reads the sockets and stops most of a flood
+// (server-sockets.ts). Any other first packet leads to a connection, a retry, a version negotiation, or nothing;
+// handshake-limits.ts decides. Packets that arrive together are processed together, with one response for all.
 
-import { randomBytes } from "node:crypto";
-import type { Socket } from "node:dgram";
 import { formatEndpoint, parseAddress } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import { dialects } from "../../core/quic/dialects.ts";
@@ -19,14 +16,16 @@ import {
   type QuicheConnection,
   type QuicheCredentials,
 } from "../../core/quic/quiche.ts";
-import type {
-  FirstPacketListener,
-  NativeFirstPackets,
-} from "../../relay/data-plane/native-first-packets.ts";
 import { HandshakeLimits } from "./handshake-limits.ts";
 import { type LongHeader, readLongHeader } from "./long-header.ts";
 import { RetryTokens } from "./retry-tokens.ts";
 import { type ConnectionHost, ServerConnection } from "./server-connection.ts";
+import {
+  connectionIdKey,
+  encodeAddress,
+  type OpenListenerSockets,
+  ServerSockets,
+} from "./server-sockets.ts";
 import { StatelessResets } from "./stateless-reset.ts";
 import type { HeldBytes } from "./stream-assembler.ts";
 import type {
@@ -44,7 +43,7 @@ interface ServerDependencies {
   readonly settings: IngressSettings;
   readonly credentials: QuicheCredentials;
   /** The bound sockets of each listener, in their order. */
-  readonly sockets: readonly ListenerSockets[];
+  readonly sockets: readonly OpenListenerSockets[];
   /** None of these may throw. */
   readonly connected: (connection: IngressConnection) => void;
   readonly received: (stream: IngressStream) => void;
@@ -53,6 +52,7 @@ interface ServerDependencies {
   readonly ended: (connection: number, end: string) => void;
 }
 
+/** As kConnectionIdBytes in native/quic/connection_ids.h. */
 const connectionIdBytes = 8;
 /**
  * UDP payload of the longest packet that the server sends. Every path of IPv6 carries it: 1,280 bytes without
@@ -61,7 +61,6 @@ const connectionIdBytes = 8;
 const sentPacketBytesMax = 1232;
 /** Minimum length of a first packet (RFC 9000, 14.1). */
 const firstPacketBytesMin = 1200;
-const longHeaderBit = 0x80;
 const linkLocalText =
   "packets from link-local IPv6 addresses are ignored; clients need a global or unique local address";
 /** Unread bytes of a connection: a few transactions for each stream. */
@@ -73,23 +72,16 @@ const heldBytesPerConnection = 32 * 1024;
 /** Shorter destination ids of first packets are invalid (RFC 9000, 7.2). */
 const firstIdBytesMin = 8;
 
-interface ListenerSockets {
-  /** Receives the packets of connections, and sends. */
-  readonly socket: Socket;
-  /** Opens the socket that receives packets with a long header. `key`: of the tokens. */
-  readonly openFirstPackets: (key: Uint8Array, passed: FirstPacketListener) => NativeFirstPackets;
-}
-
 interface Listener {
   readonly index: number;
-  readonly socket: Socket;
-  readonly firstPackets: NativeFirstPackets;
-  readonly local: QuicheAddress;
+  readonly sockets: ServerSockets;
 }
 
-interface KnownIds {
+/** A connection that exists, with its ids: ours, and the one that the client chose for its first packets. */
+interface LiveConnection {
+  readonly connection: ServerConnection;
   readonly ids: readonly Buffer[];
-  readonly firstPackets: NativeFirstPackets;
+  readonly sockets: ServerSockets;
 }
 
 function keyOf(connectionId: Uint8Array): string {
@@ -107,9 +99,9 @@ export class IngressServer {
   #resets: StatelessResets;
   #config: QuicheConfig;
   readonly #listeners: readonly Listener[];
-  /** Connections by our id, and by the id that the client chose for its first packets. */
   readonly #byId = new Map<string, ServerConnection>();
-  readonly #ids = new Map<ServerConnection, KnownIds>();
+  readonly #live = new Map<number, LiveConnection>();
+  /** Connections whose handshake is complete. */
   readonly #byNumber = new Map<number, ServerConnection>();
   #due = new Set<ServerConnection>();
   #next = 0;
@@ -119,9 +111,7 @@ export class IngressServer {
     connectionMin: heldBytesPerConnection,
     total: 0,
   };
-  #failedPackets = 0;
-  #lastFailure = "";
-  /** Packets from link-local addresses among the first ones, at the last report. */
+  /** Packets from link-local addresses, at the last report. */
   #linkLocal = 0;
   readonly #counts: MutableCounts = {
     packets: 0,
@@ -141,10 +131,6 @@ export class IngressServer {
   };
   /** Dropped streams since the last report, by connection. */
   #connectionDrops = new Map<number, number>();
-  /** Shared callback of all packets; without it, errors of the kernel would be ignored. */
-  readonly #sent = (error: Error | null): void => {
-    if (error) this.#fail(error);
-  };
 
   /** Throws quiche's Error for an invalid key. */
   constructor(dependencies: ServerDependencies) {
@@ -154,38 +140,40 @@ export class IngressServer {
     this.#tokens = new RetryTokens(clock);
     this.#resets = new StatelessResets(credentials.keyPem);
     this.#config = this.#makeConfig(credentials);
-    this.#listeners = sockets.map(({ socket, openFirstPackets }, index) => {
-      const { address, port } = socket.address();
-      const firstPackets = openFirstPackets(this.#tokens.key, (packet, from, fromPort) =>
-        this.#receive(packet, { host: from, port: fromPort }, listener),
-      );
-      const listener = { index, socket, firstPackets, local: { host: address, port } };
-      socket.on("message", (packet, from) => {
-        this.#counts.packets++;
-        this.#receive(packet, { host: from.address, port: from.port }, listener);
-      });
-      // Errors of earlier packets; QUIC detects the loss itself.
-      socket.on("error", (error) => this.#failedToReceive(error));
+    const idKey = connectionIdKey(credentials.keyPem);
+    this.#listeners = sockets.map((open, index) => {
+      const listener = {
+        index,
+        sockets: new ServerSockets({
+          open,
+          tokenKey: this.#tokens.key,
+          idKey,
+          received: (connection, packet) => this.#receive(connection, packet),
+          strayed: (packet, from) => this.#reset(packet, from, listener),
+          begun: (packet, from) => this.#receiveFirst(packet, from, listener),
+        }),
+      };
       return listener;
     });
   }
 
   /** "ip:port" of each socket. */
   get addresses(): readonly string[] {
-    return this.#listeners.map(({ local: { host, port } }) =>
-      formatEndpoint({ bytes: parseAddress(host), port }),
+    return this.#listeners.map(({ sockets: { local } }) =>
+      formatEndpoint({ bytes: parseAddress(local.host), port: local.port }),
     );
   }
 
   get counts(): IngressCounts {
     const counts = { ...this.#counts };
-    for (const { firstPackets } of this.#listeners) {
-      const { received, retries, invalidTokens, unknown, limited } = firstPackets.counts();
-      counts.packets += received;
+    for (const { sockets } of this.#listeners) {
+      const { packets, retries, invalidTokens, unknownPackets, limitedHandshakes } =
+        sockets.counts();
+      counts.packets += packets;
       counts.retries += retries;
       counts.invalidTokens += invalidTokens;
-      counts.unknownPackets += unknown;
-      counts.limitedHandshakes += limited;
+      counts.unknownPackets += unknownPackets;
+      counts.limitedHandshakes += limitedHandshakes;
     }
     return { ...counts, drops: { ...this.#drops } };
   }
@@ -202,15 +190,15 @@ export class IngressServer {
     return drops;
   }
 
-  /** Number of packets that could not be sent or received, and the kernel's last error. */
+  /** Number of packets that could not be sent or received, and the last reason. */
   get failures(): { readonly packets: number; readonly last: string } {
-    const linkLocal = this.#listeners.reduce(
-      (sum, { firstPackets }) => sum + firstPackets.counts().linkLocal,
-      0,
-    );
-    const last = linkLocal > this.#linkLocal ? linkLocalText : this.#lastFailure;
+    const counts = this.#listeners.map(({ sockets }) => sockets.counts());
+    const failed = counts.reduce((sum, { failedSends }) => sum + failedSends, 0);
+    const linkLocal = counts.reduce((sum, each) => sum + each.linkLocal, 0);
+    const lastFailure = counts.find((each) => each.lastFailure !== "")?.lastFailure ?? "";
+    const last = linkLocal > this.#linkLocal ? linkLocalText : lastFailure;
     this.#linkLocal = linkLocal;
-    return { packets: this.#failedPackets + linkLocal, last };
+    return { packets: failed + linkLocal, last };
   }
 
   /** A new certificate, for new connections. */
@@ -246,12 +234,9 @@ export class IngressServer {
   /** Closes all connections with notice. The sockets are closed one turn later, after their last packets. */
   async close(): Promise<void> {
     this.#work(); // sends the last responses
-    for (const connection of this.#ids.keys()) connection.leave();
+    for (const { connection } of this.#live.values()) connection.leave();
     await new Promise((resolve) => setImmediate(resolve));
-    for (const { socket, firstPackets } of this.#listeners) {
-      firstPackets.close();
-      socket.close();
-    }
+    for (const { sockets } of this.#listeners) sockets.close();
   }
 
   #makeConfig(credentials: QuicheCredentials): QuicheConfig {
@@ -274,11 +259,23 @@ export class IngressServer {
     return config;
   }
 
-  #receive(packet: Buffer, from: QuicheAddress, listener: Listener): void {
+  #receive(number: number, packet: Buffer): void {
+    const connection = this.#live.get(number)?.connection;
+    if (!connection) return;
+    connection.receive(packet);
+    this.#schedule(connection);
+  }
+
+  #receiveFirst(packet: Buffer, from: QuicheAddress, listener: Listener): void {
     const connection = this.#connectionOf(packet, from, listener);
     if (!connection) return;
-    if (connection.receive(packet, from)) this.#schedule(connection);
-    else this.#counts.unknownPackets++;
+    // A copy that arrives first from another address would replace the client's packet.
+    if (!connection.isFrom(from)) {
+      this.#counts.unknownPackets++;
+      return;
+    }
+    connection.receive(packet);
+    this.#schedule(connection);
   }
 
   #schedule(connection: ServerConnection): void {
@@ -300,12 +297,6 @@ export class IngressServer {
     from: QuicheAddress,
     listener: Listener,
   ): ServerConnection | undefined {
-    if (((packet[0] ?? 0) & longHeaderBit) === 0) {
-      const id = packet.subarray(1, 1 + connectionIdBytes);
-      const known = this.#byId.get(keyOf(id));
-      if (!known) this.#reset(id, packet.length, from, listener);
-      return known;
-    }
     const header = readLongHeader(packet);
     if (!header) {
       this.#counts.unknownPackets++;
@@ -314,9 +305,10 @@ export class IngressServer {
     return this.#byId.get(keyOf(header.dcid)) ?? this.#begin(header, packet.length, from, listener);
   }
 
-  #reset(id: Uint8Array, packetBytes: number, from: QuicheAddress, listener: Listener): void {
-    this.#counts.unknownPackets++;
-    const answer = this.#limits.allowsStateless() ? this.#resets.packetFor(id, packetBytes) : null;
+  #reset(packet: Buffer, from: QuicheAddress, listener: Listener): void {
+    if (!this.#limits.allowsStateless()) return;
+    const id = packet.subarray(1, 1 + connectionIdBytes);
+    const answer = this.#resets.packetFor(id, packet.length);
     if (answer) this.#send(answer, from, listener);
   }
 
@@ -340,7 +332,7 @@ export class IngressServer {
     }
     if (header.token.length === 0) {
       if (this.#limits.allowsUnproven(this.#inProgress, from.host)) {
-        return this.#accept(randomBytes(connectionIdBytes), header.dcid, null, { from, listener });
+        return this.#accept(listener.sockets.newId(), header.dcid, null, { from, listener });
       }
       this.#retry(header, from, listener);
       return undefined;
@@ -372,7 +364,7 @@ export class IngressServer {
     }
     this.#counts.retries++;
     const out = Buffer.alloc(packetBytesMax);
-    const offered = randomBytes(connectionIdBytes);
+    const offered = listener.sockets.newId();
     const token = this.#tokens.mint(from, dcid, offered);
     const length = this.#dependencies.quiche.retry(scid, dcid, offered, token, version, out);
     this.#send(out.subarray(0, length), from, listener);
@@ -385,37 +377,40 @@ export class IngressServer {
     { from, listener }: { readonly from: QuicheAddress; readonly listener: Listener },
   ): ServerConnection | undefined {
     const { quiche } = this.#dependencies;
+    const { sockets } = listener;
     let quic: QuicheConnection;
     try {
       this.#config.setStatelessResetToken(this.#resets.tokenNumberOf(scid));
-      quic = quiche.Connection.accept(scid, original, listener.local, from, this.#config);
+      quic = quiche.Connection.accept(scid, original, sockets.local, from, this.#config);
     } catch {
       this.#counts.failedHandshakes++;
       return undefined;
     }
     const id = this.#next++;
     const isProven = original !== null;
-    const path = { local: listener.local, remote: from, isProven };
-    const connection = new ServerConnection(id, this.#hostOf(listener, isProven), quic, path);
+    const path = { local: sockets.local, remote: from, isProven };
+    const remote = encodeAddress(from);
+    const host = this.#hostOf(listener, remote, isProven);
+    const connection = new ServerConnection(id, host, quic, path);
     this.#inProgress++;
     // Until the client knows our id, it sends to its own.
     const ids = [scid, dcid].map((each) => Buffer.from(each));
-    this.#ids.set(connection, { ids, firstPackets: listener.firstPackets });
+    this.#live.set(id, { connection, ids, sockets });
     for (const each of ids) {
       this.#byId.set(keyOf(each), connection);
-      listener.firstPackets.know(each);
+      sockets.know(each, id, remote);
     }
     return connection;
   }
 
-  #hostOf(listener: Listener, isProven: boolean): ConnectionHost {
+  #hostOf(listener: Listener, remote: Uint8Array, isProven: boolean): ConnectionHost {
     const { quiche, clock, settings, received, flush } = this.#dependencies;
     return {
       quiche,
       clock,
       settings,
       held: this.#held,
-      send: (packet, to) => this.#send(packet, to, listener),
+      send: (packet) => listener.sockets.send(packet, remote),
       connected: (connection, facts, protocol) => {
         const { host } = connection.remote;
         // A completed handshake proves the address.
@@ -445,39 +440,17 @@ export class IngressServer {
   }
 
   #ended(connection: ServerConnection, end: string): void {
-    const known = this.#ids.get(connection);
-    for (const each of known?.ids ?? []) {
+    const live = this.#live.get(connection.id);
+    for (const each of live?.ids ?? []) {
       this.#byId.delete(keyOf(each));
-      known?.firstPackets.forget(each);
+      live?.sockets.forget(each);
     }
-    this.#ids.delete(connection);
+    this.#live.delete(connection.id);
     if (this.#byNumber.delete(connection.id)) this.#dependencies.ended(connection.id, end);
     else this.#counts.failedHandshakes++;
   }
 
-  #send(packet: Buffer, { host, port }: QuicheAddress, { socket }: Listener): void {
-    try {
-      socket.send(packet, port, host, this.#sent);
-    } catch (error) {
-      this.#fail(error);
-    }
-  }
-
-  /**
-   * Node.js reports a packet from a link-local address as an error: to name the interface it needs a socket,
-   * which the confinement of this process refuses.
-   */
-  #failedToReceive(error: Error): void {
-    const isLinkLocal = "syscall" in error && error.syscall === "uv_if_indextoiid";
-    if (isLinkLocal) {
-      this.#counts.packets++;
-      this.#counts.unknownPackets++;
-    }
-    this.#fail(isLinkLocal ? new Error(linkLocalText) : error);
-  }
-
-  #fail(error: unknown): void {
-    this.#failedPackets++;
-    this.#lastFailure = error instanceof Error ? error.message : String(error);
+  #send(packet: Buffer, to: QuicheAddress, { sockets }: Listener): void {
+    sockets.send(packet, encodeAddress(to));
   }
 }

@@ -28,7 +28,8 @@ export interface ConnectionHost {
   readonly settings: IngressSettings;
   /** Shared by all connections. */
   readonly held: HeldBytes;
-  send(packet: Buffer, to: QuicheAddress): void;
+  /** To the client. */
+  send(packet: Buffer): void;
   /** The handshake is complete; false: the connection limit is reached. */
   connected(connection: ServerConnection, facts: CertificateFacts, protocol: string): boolean;
   completed(connection: ServerConnection, streamId: number, bytes: Uint8Array): void;
@@ -113,15 +114,14 @@ export class ServerConnection {
     this.#timer = new DueTimer(host.clock, () => this.#expired());
   }
 
-  /**
-   * Processes a packet; `work` must follow. Decryption overwrites the packet. false: it came from another
-   * address and is ignored. Otherwise a copy that arrives first would replace the client's packet.
-   */
-  receive(packet: Buffer, from: QuicheAddress): boolean {
-    if (from.port !== this.remote.port || from.host !== this.remote.host) return false;
+  isFrom({ host, port }: QuicheAddress): boolean {
+    return port === this.remote.port && host === this.remote.host;
+  }
+
+  /** Processes a packet of the client; `work` must follow. Decryption overwrites the packet. */
+  receive(packet: Buffer): void {
     this.#receivedBytes += packet.length;
     takePacket(this.#quic, packet, { from: this.remote, to: this.#local });
-    return true;
   }
 
   /** Handles the effects of packets, answers or timers, and sends. */
@@ -304,7 +304,7 @@ export class ServerConnection {
 
   #sendAll(): void {
     for (const { packet } of packetsOf(this.#quic)) {
-      if (this.#maySend(packet.length)) this.#host.send(packet, this.remote);
+      if (this.#maySend(packet.length)) this.#host.send(packet);
     }
   }
 

@@ -9,6 +9,7 @@ interface NativeFirstPacketCounts {
   readonly invalidTokens: number;
   /** Not readable, of no connection, or from a link-local address. */
   readonly unknown: number;
+  /** Above the limits of a second; the kernel has dropped most of them. */
   readonly limited: number;
   readonly linkLocal: number;
 }
@@ -25,10 +26,14 @@ export interface NativeFirstPackets {
   close(): void;
 }
 
-/** Owns the descriptor from now on. `key`: of RetryTokens. Throws Error if the event loop refuses it. */
+/**
+ * Owns the descriptor from now on. `key`: of RetryTokens. `idKey`: of the connection socket at the same port.
+ * Throws Error if the event loop refuses it.
+ */
 export type FirstPacketsConstructor = new (
   descriptor: number,
   bufferBytes: number,
   key: Uint8Array,
+  idKey: Uint8Array,
   passed: FirstPacketListener,
 ) => NativeFirstPackets;

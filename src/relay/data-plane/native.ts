@@ -16,6 +16,7 @@ import {
   verdictNames,
   workerCounterNames,
 } from "./names.ts";
+import type { ConnectionSocketConstructor } from "./native-connection-socket.ts";
 import type { NativeFastPath, NativeSimulatedFastPath } from "./native-fast-path.ts";
 import type { FirstPacketsConstructor } from "./native-first-packets.ts";
 
@@ -307,6 +308,7 @@ interface NativeAddon {
   ) => NativeTransactionInspector;
   SignatureVerifier: new (threads: number, queueMax: number) => NativeSignatureVerifier;
   FirstPackets: FirstPacketsConstructor;
+  ConnectionSocket: ConnectionSocketConstructor;
   FastPath: new () => NativeFastPath;
   SimulatedFastPath: new () => NativeSimulatedFastPath;
   /** -1: the system refused. */

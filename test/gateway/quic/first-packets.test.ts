@@ -1,4 +1,5 @@
-// First packets have a receive buffer of their own, so that a flood displaces no packet of a connected client.
+// Floods from forged addresses displace no packet of a connected client: first packets have a receive buffer of
+// their own, and the kernel drops packets of no connection.
 
 import { expect, it } from "vitest";
 import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
@@ -9,6 +10,7 @@ import {
   buildInitialFlood,
   firstPackets,
   floodInitials,
+  strayPackets,
 } from "../../support/quic/initial-flood.ts";
 import { describeQuic } from "../../support/quic/quic-server.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -17,8 +19,11 @@ import { tipping } from "../../support/transactions/tipping.ts";
 /** More than a receive buffer holds. */
 const floodPackets = 20_000;
 
-describeQuic("a flood of first packets", () => {
-  it("displaces no packet of a connected client", async () => {
+describeQuic("a flood", () => {
+  it.each([
+    { of: "first packets", packets: firstPackets },
+    { of: "packets of no connection", packets: strayPackets },
+  ])("of $of displaces no packet of a connected client", async (kind) => {
     const program = buildInitialFlood(temporaryFolder());
     const gateway = await GatewayRun.open();
     // The gateway's clock is frozen, so it does not replace the process that does not respond.
@@ -28,7 +33,7 @@ describeQuic("a flood of first packets", () => {
     const { pid } = run.ingress.snapshot().process;
     process.kill(pid ?? 0, "SIGSTOP");
     const { port } = parseEndpoint(run.address());
-    const packets = firstPackets(10);
+    const packets = kind.packets(10);
     const flood = { program, port, count: floodPackets, packetsPerSecond: 0, packets };
     expect((await floodInitials(flood)).sent).toBe(floodPackets);
     const responses = Promise.all(

@@ -35,9 +35,15 @@ describeQuic("the socket of first packets", () => {
     for (const socket of [other, client]) closing({ close: () => void socket.close() });
     const passed: { packet: Buffer; host: string; port: number }[] = [];
     const firstPacketSocket = closing(
-      new (native().FirstPackets)(descriptor, 1 << 20, tokens.key, (packet, from, port) => {
-        passed.push({ packet, host: from, port });
-      }),
+      new (native().FirstPackets)(
+        descriptor,
+        1 << 20,
+        tokens.key,
+        Buffer.alloc(32),
+        (packet, from, port) => {
+          passed.push({ packet, host: from, port });
+        },
+      ),
     );
     const answers: Buffer[] = [];
     client.on("message", (packet) => answers.push(packet));
@@ -70,11 +76,13 @@ describeQuic("the socket of first packets", () => {
     for (const socket of [other, client]) closing({ close: () => void socket.close() });
     let calls = 0;
     const { FirstPackets } = native();
-    expect(() => new FirstPackets(-1, 0, Buffer.alloc(32), () => undefined)).toThrow("descriptor");
-    expect(() => new FirstPackets(descriptor, 0, Buffer.alloc(31), () => undefined)).toThrow(
-      "32 bytes",
-    );
-    const socket = new FirstPackets(descriptor, 0, Buffer.alloc(32), () => {
+    expect(
+      () => new FirstPackets(-1, 0, Buffer.alloc(32), Buffer.alloc(32), () => undefined),
+    ).toThrow("descriptor");
+    expect(
+      () => new FirstPackets(descriptor, 0, Buffer.alloc(31), Buffer.alloc(32), () => undefined),
+    ).toThrow("32 bytes");
+    const socket = new FirstPackets(descriptor, 0, Buffer.alloc(32), Buffer.alloc(32), () => {
       calls++;
       socket.close();
     });

@@ -77,7 +77,7 @@ class Pair {
   /** Passes everything that the client has to say, and lets the connection work once. */
   toServer(): boolean {
     const packets = [...packetsOf(this.client)];
-    for (const { packet } of packets) this.connection.receive(packet, clientAddress);
+    for (const { packet } of packets) this.connection.receive(packet);
     this.connection.work();
     return packets.length > 0;
   }

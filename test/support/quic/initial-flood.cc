@@ -1,11 +1,12 @@
-// A flood of first packets from forged addresses, for tests of the QUIC ingress.
+// A flood of QUIC packets from forged addresses, for tests of the QUIC ingress.
 //
 // Built and run by test/support/quic/initial-flood.ts; only for tests. Every packet leaves from
 // another address of 127.0.0.0/8, which needs no privilege, so no packet leaves the machine.
 //
 // Usage: initial-flood PORT COUNT RATE
 // Reads the packets in hexadecimal, one for each line, and repeats them in turn. Each repetition
-// gets a random destination id, because a known id belongs to an address already. Sends to
+// gets a random destination id (with a short header: 8 bytes), because a known id belongs to an
+// address already. Sends to
 // 127.0.0.1. RATE is in packets a second; 0: without a pause. Prints one line at the end: "sent N
 // bytes N answers N bytes N".
 
@@ -25,13 +26,23 @@
 
 namespace {
 
-constexpr size_t kIdLengthAt = 5;
-constexpr size_t kIdAt = 6;
+constexpr uint8_t kLongHeaderBit = 0x80;
 constexpr int kBufferBytes = 4 << 20;
 constexpr uint32_t kFirstSource = 0x7f010001;  // 127.1.0.1
 constexpr uint32_t kSources = 0x7e0000;        // up to 127.127.0.0
 
 using Packet = std::vector<uint8_t>;
+
+// Where the destination id is.
+struct IdPlace {
+  size_t at;
+  size_t length;
+};
+
+IdPlace IdOf(const Packet& packet) {
+  if ((packet[0] & kLongHeaderBit) == 0) return {1, 8};
+  return {6, packet[5]};
+}
 
 struct Totals {
   uint64_t packets = 0;
@@ -56,7 +67,9 @@ std::vector<Packet> ReadPackets() {
     for (size_t i = 0; i + 1 < hex.size(); i += 2) {
       packet.push_back(static_cast<uint8_t>(std::stoul(hex.substr(i, 2), nullptr, 16)));
     }
-    if (packet.size() > kIdAt + packet[kIdLengthAt]) packets.push_back(packet);
+    if (packet.size() < 6) continue;
+    const IdPlace id = IdOf(packet);
+    if (packet.size() > id.at + id.length) packets.push_back(packet);
   }
   if (packets.empty()) Fail("expected packets on the standard input");
   return packets;
@@ -130,9 +143,8 @@ int main(int count, char** arguments) {
   for (uint64_t i = 0; i < total; i++) {
     Packet& packet = packets[i % packets.size()];
     if (i >= packets.size()) {
-      for (size_t k = 0; k < packet[kIdLengthAt]; k++) {
-        packet[kIdAt + k] = static_cast<uint8_t>(random());
-      }
+      const IdPlace id = IdOf(packet);
+      for (size_t k = 0; k < id.length; k++) packet[id.at + k] = static_cast<uint8_t>(random());
     }
     SendFrom(descriptor, kFirstSource + static_cast<uint32_t>(i % kSources), port, packet);
     sent.packets++;

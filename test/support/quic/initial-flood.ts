@@ -1,4 +1,4 @@
-// A flood of first packets from forged addresses (initial-flood.cc), compiled with the installed compiler.
+// A flood of QUIC packets from forged addresses (initial-flood.cc), compiled with the installed compiler.
 //
 // The packets leave from many addresses of 127.0.0.0/8, which needs no privilege.
 
@@ -38,6 +38,15 @@ export function firstPackets(count: number): Buffer[] {
     const quic = Connection.connect(null, randomBytes(20), at, at, config);
     const packet = Buffer.alloc(packetBytesMax);
     return packet.subarray(0, quic.send(packet)?.[0] ?? 0);
+  });
+}
+
+/** Packets with a short header, as of connections that do not exist. */
+export function strayPackets(count: number): Buffer[] {
+  return Array.from({ length: count }, () => {
+    const packet = randomBytes(packetBytesMax);
+    packet[0] = 0x40;
+    return packet;
   });
 }
 

@@ -1,0 +1,66 @@
+// Connection packets: decides about packets with a short header, which belong to connections.
+//
+// A packet is passed on if a connection has its id and its sender's address. A few packets a second
+// of no connection are passed on as well, because their sender may need a stateless reset. A packet
+// of a connection from another address gets none: the token in it would let a stranger end the
+// connection. No I/O.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "net/address.h"
+
+namespace shredway {
+
+// Since the start.
+struct ConnectionPacketCounts {
+  uint64_t received = 0;
+  uint64_t unknown = 0;  // of no connection, or from another address
+  uint64_t link_local = 0;
+};
+
+class ConnectionPackets {
+ public:
+  // number: what `judge` returns for packets of the connection.
+  void know(std::string_view id, uint32_t number, const Endpoint& remote);
+  void forget(std::string_view id) { known_.erase(std::string(id)); }
+
+  // pass: to the connection with the number. stray: of no connection; its sender may get a reset.
+  enum class Verdict : uint8_t { pass, stray, drop };
+  // now_ns: CLOCK_MONOTONIC.
+  Verdict judge(std::span<const uint8_t> packet, const Endpoint& from, uint64_t now_ns,
+                uint32_t& number);
+
+  // A packet from a link-local address, which cannot be answered.
+  void refuse_link_local();
+  // Packets that the kernel has dropped.
+  void count_dropped(uint64_t packets);
+
+  // So many packets of no connection arrived in this second that a wake-up for each one would be a
+  // burden.
+  bool is_flooded() const { return strays_ > kFloodPerSecond; }
+  const ConnectionPacketCounts& counts() const { return counts_; }
+
+ private:
+  static constexpr uint64_t kFloodPerSecond = 2000;
+  Verdict drop();
+  struct Connection {
+    uint32_t number;
+    Endpoint remote;
+  };
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view id) const { return std::hash<std::string_view>()(id); }
+  };
+
+  std::unordered_map<std::string, Connection, Hash, std::equal_to<>> known_;
+  uint64_t second_end_ns_ = 0;
+  uint64_t strays_ = 0;  // in this second, with those that were dropped
+  ConnectionPacketCounts counts_;
+};
+
+}  // namespace shredway
