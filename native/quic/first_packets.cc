@@ -6,11 +6,13 @@ namespace shredway {
 namespace {
 
 constexpr uint64_t kSecond_ns = 1'000'000'000;
-// One first packet without a token is passed on in this time, and a few at once: a handshake
-// costs up to a millisecond of the event loop.
+// First packets without a token that are passed on: a handshake costs up to a millisecond of the
+// event loop.
 constexpr uint64_t kUnproven_ns = 10'000'000;
 constexpr uint64_t kUnprovenAtOnce = 4;
-constexpr uint32_t kRetriesPerSecond = 5'000;
+// 5,000 a second. Those at once cost a few milliseconds.
+constexpr uint64_t kRetry_ns = 200'000;
+constexpr uint64_t kRetriesAtOnce = 500;
 // Packets of other versions.
 constexpr uint32_t kOthersPerSecond = 1000;
 constexpr uint32_t kVersion1 = 1;
@@ -54,7 +56,11 @@ bool take_token(ByteView packet, size_t at, ByteView& token) {
 
 }  // namespace
 
-FirstPackets::FirstPackets(const RetryKey& key, const ConnectionIds& ids) : key_(key), ids_(ids) {}
+FirstPackets::FirstPackets(const RetryKey& key, const ConnectionIds& ids)
+    : key_(key),
+      ids_(ids),
+      unproven_(kUnproven_ns, kUnprovenAtOnce),
+      retries_(kRetry_ns, kRetriesAtOnce) {}
 
 FirstPackets::Verdict FirstPackets::drop(uint64_t& count) {
   count++;
@@ -81,7 +87,7 @@ void FirstPackets::count_dropped(uint64_t packets) {
 void FirstPackets::begin_second(uint64_t now_ns) {
   const bool is_next = now_ns < second_.end_ns + kSecond_ns;
   const bool follows_flood = is_next && second_.received > kFloodPerSecond;
-  second_ = {now_ns + kSecond_ns, follows_flood, 0, kRetriesPerSecond, kOthersPerSecond};
+  second_ = {now_ns + kSecond_ns, follows_flood, 0, kOthersPerSecond};
 }
 
 FirstPackets::Verdict FirstPackets::judge(ByteView packet, const Endpoint& from, uint64_t now_ns,
@@ -105,11 +111,10 @@ FirstPackets::Verdict FirstPackets::judge(ByteView packet, const Endpoint& from,
   return is_first ? judge_initial(packet, at, request, answer) : drop(counts_.unknown);
 }
 
-bool FirstPackets::takes_unproven(uint64_t now_ns) {
-  if (is_flooded()) return false;
-  unproven_until_ns_ = std::max(unproven_until_ns_, now_ns);
-  if (unproven_until_ns_ - now_ns > (kUnprovenAtOnce - 1) * kUnproven_ns) return false;
-  unproven_until_ns_ += kUnproven_ns;
+bool FirstPackets::Pace::take(uint64_t now_ns) {
+  until_ns_ = std::max(until_ns_, now_ns);
+  if (until_ns_ - now_ns > ahead_max_ns_) return false;
+  until_ns_ += interval_ns_;
   return true;
 }
 
@@ -124,9 +129,8 @@ FirstPackets::Verdict FirstPackets::judge_initial(ByteView packet, size_t token_
     return is_valid ? Verdict::pass : drop(counts_.invalid_tokens);
   }
   counts_.unproven++;
-  if (takes_unproven(request.now_ns)) return Verdict::pass;
-  if (second_.retries == 0) return drop(counts_.limited);
-  second_.retries--;
+  if (!is_flooded() && unproven_.take(request.now_ns)) return Verdict::pass;
+  if (!retries_.take(request.now_ns)) return drop(counts_.limited);
   counts_.retries++;
   RetryRequest own = request;
   own.own_id = ids_.make_random();

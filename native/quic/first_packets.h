@@ -64,14 +64,23 @@ class FirstPackets {
     uint64_t end_ns = 0;
     bool follows_flood = false;
     uint64_t received = 0;
-    uint32_t retries = 0;
     uint32_t others = 0;
+  };
+  // So many at once, and one more in each interval.
+  class Pace {
+   public:
+    Pace(uint64_t interval_ns, uint64_t at_once)
+        : interval_ns_(interval_ns), ahead_max_ns_((at_once - 1) * interval_ns) {}
+    bool take(uint64_t now_ns);
+
+   private:
+    uint64_t interval_ns_, ahead_max_ns_;
+    uint64_t until_ns_ = 0;  // what was taken lasts until then
   };
 
   void begin_second(uint64_t now_ns);
   Verdict drop(uint64_t& count);
   Verdict pass_if(uint32_t& left);
-  bool takes_unproven(uint64_t now_ns);
   Verdict judge_initial(ByteView packet, size_t token_at, const RetryRequest& request,
                         RetryPacket& answer);
 
@@ -79,7 +88,8 @@ class FirstPackets {
   ConnectionIds ids_;
   std::unordered_set<std::string, Hash, std::equal_to<>> known_;
   Second second_;
-  uint64_t unproven_until_ns_ = 0;  // the share of those that were passed on ends here
+  Pace unproven_;
+  Pace retries_;
   FirstPacketCounts counts_;
 };
 

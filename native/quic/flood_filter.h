@@ -13,9 +13,9 @@ namespace shredway {
 // The share of unproven first packets that the kernel passes on, by how many were read. No I/O.
 class FloodShare {
  public:
-  static constexpr uint64_t kPeriod_ns = 100'000'000;
+  static constexpr uint64_t kPeriod_ns = 20'000'000;
   // Read in a period of a flood.
-  static constexpr uint64_t kWanted = 550;
+  static constexpr uint64_t kWanted = 110;
 
   // read: unproven first packets since the start. now_ns: CLOCK_MONOTONIC. Returns whether the
   // share has changed.

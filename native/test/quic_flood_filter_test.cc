@@ -41,18 +41,18 @@ TEST(quic_flood_share_is_all_without_a_flood) {
 
 TEST(quic_flood_share_keeps_the_number_of_read_packets_near_the_wanted_one) {
   FloodLab lab;
-  for (const uint64_t arriving : {2'000u, 10'000u, 100'000u, 7'000u, 50'000u}) {
+  for (const uint64_t arriving : {500u, 2'000u, 20'000u, 1'400u, 10'000u}) {
     lab.period(arriving);
     const uint64_t before = lab.read;
     lab.period(arriving);
     const double share = static_cast<double>(lab.read - before) / FloodShare::kWanted;
-    CHECK(share > 0.9 && share < 1.1);
+    CHECK(share > 0.8 && share < 1.25);
   }
 }
 
 TEST(quic_flood_share_is_all_again_after_a_flood) {
   FloodLab lab;
-  lab.period(100'000);
+  lab.period(2'000);
   CHECK(!lab.share.is_all());
   // Fewer than twice the wanted number do not begin a flood, and do not end one.
   lab.period(FloodShare::kWanted * 3 / 2);
@@ -71,7 +71,7 @@ TEST(quic_flood_share_does_not_change_within_a_period) {
 TEST(quic_flood_share_counts_a_long_pause_as_many_periods) {
   FloodLab lab;
   lab.now_ns += 9 * kPeriod_ns;
-  CHECK(!lab.period(10'000));
+  CHECK(!lab.period(10 * FloodShare::kWanted));
   CHECK(lab.share.is_all());
 }
 
