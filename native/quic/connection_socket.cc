@@ -33,7 +33,9 @@ struct ConnectionSocket::Memory {
 };
 
 ConnectionSocket::ConnectionSocket(UdpSocket socket)
-    : socket_(std::move(socket)), memory_(std::make_unique<Memory>()) {
+    : socket_(std::move(socket)),
+      memory_(std::make_unique<Memory>()),
+      drops_(receive_drops(socket_.fd())) {
   passed_.reserve(kConnectionBatchMax);
 }
 

@@ -67,7 +67,7 @@ class ConnectionSocket {
   bool was_full_ = false;
   size_t waiting_ = 0;
   SendFailures failures_;
-  uint32_t drops_ = 0;  // of the kernel, that are counted
+  uint32_t drops_;  // of the kernel since the socket was opened, up to the last count
 };
 
 }  // namespace shredway

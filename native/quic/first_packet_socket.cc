@@ -20,7 +20,10 @@ struct FirstPacketSocket::Memory {
 
 FirstPacketSocket::FirstPacketSocket(UdpSocket socket, const RetryKey& key,
                                      const ConnectionIds& ids)
-    : socket_(std::move(socket)), packets_(key, ids), memory_(std::make_unique<Memory>()) {
+    : socket_(std::move(socket)),
+      packets_(key, ids),
+      memory_(std::make_unique<Memory>()),
+      drops_(receive_drops(socket_.fd())) {
   passed_.reserve(kFirstPacketBatchMax);
 }
 

@@ -55,7 +55,7 @@ class FirstPacketSocket {
   bool was_full_ = false;
   FloodShare share_;
   bool can_filter_ = true;
-  uint32_t drops_ = 0;  // of the kernel, that are counted
+  uint32_t drops_;  // of the kernel since the socket was opened, up to the last count
 };
 
 }  // namespace shredway
