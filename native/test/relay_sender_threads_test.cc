@@ -28,7 +28,7 @@ struct SharedKernel {
   std::map<uint32_t, std::vector<uint64_t>> accepted;  // payloads by target, in order
   std::map<std::thread::id, uint64_t> calls;
   std::set<uint32_t> refused_targets;
-  bool worker_waits_for_others = false;
+  bool worker_and_others_wait = false;  // each for the first call of the other side
   bool clock_stops = false;
   uint32_t threads_in_clock = 0;
   const std::thread::id worker = std::this_thread::get_id();
@@ -56,8 +56,9 @@ struct SharedKernel {
     std::unique_lock lock(mutex);
     calls[std::this_thread::get_id()]++;
     changed.notify_all();
-    if (worker_waits_for_others && std::this_thread::get_id() == worker)
-      changed.wait(lock, [this] { return calls.size() > 1; });
+    const bool is_worker = std::this_thread::get_id() == worker;
+    if (worker_and_others_wait)
+      changed.wait(lock, [&] { return is_worker ? calls.size() > 1 : calls.contains(worker); });
     for (unsigned i = 0; i < count; i++) {
       const msghdr& message = messages[i].msg_hdr;
       const uint32_t target =
@@ -214,7 +215,7 @@ TEST(sender_threads_send_each_target_the_same_in_the_same_order) {
 
 TEST(sender_threads_share_the_targets_with_the_worker) {
   SendersFixture fixture(2);
-  fixture.kernel.worker_waits_for_others = true;
+  fixture.kernel.worker_and_others_wait = true;
   fixture.send();
   fixture.check_all_sent();
   CHECK(fixture.kernel.calls.size() >= 2);
@@ -258,7 +259,7 @@ TEST(sender_threads_that_are_late_are_counted_and_replaced) {
     const std::lock_guard lock(kernel.mutex);
     kernel.clock_stops = false;
     kernel.calls.clear();
-    kernel.worker_waits_for_others = true;
+    kernel.worker_and_others_wait = true;
   }
   kernel.changed.notify_all();
   fixture.send();  // returns after another thread has sent
@@ -267,7 +268,7 @@ TEST(sender_threads_that_are_late_are_counted_and_replaced) {
 
 TEST(sender_threads_report_a_refusal_for_its_target_only) {
   SendersFixture fixture(1);
-  fixture.kernel.worker_waits_for_others = true;
+  fixture.kernel.worker_and_others_wait = true;
   fixture.kernel.refused_targets = {0, 7, 100, 150, 199};
   constexpr uint32_t kSends = 40;
   for (uint32_t i = 0; i < kSends; i++) {
