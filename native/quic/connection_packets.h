@@ -1,9 +1,9 @@
 // Connection packets: decides about packets with a short header, which belong to connections.
 //
-// A packet is passed on if a connection has its id and its sender's address. A few packets a second
-// of no connection are passed on as well, because their sender may need a stateless reset. A packet
-// of a connection from another address gets none: the token in it would let a stranger end the
-// connection. No I/O.
+// A packet is passed on if a connection has its id and its sender's address. A few strays a second,
+// whose id belongs to no connection, are passed on as well: their sender may need a stateless
+// reset. A packet from another address than the connection's is dropped, because the token in a
+// reset would let a stranger end the connection. No I/O.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "net/address.h"
+#include "system/text_hash.h"
 
 namespace shredway {
 
@@ -52,12 +53,8 @@ class ConnectionPackets {
     uint32_t number;
     Endpoint remote;
   };
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view id) const { return std::hash<std::string_view>()(id); }
-  };
 
-  std::unordered_map<std::string, Connection, Hash, std::equal_to<>> known_;
+  std::unordered_map<std::string, Connection, TextHash, std::equal_to<>> known_;
   uint64_t second_end_ns_ = 0;
   uint64_t strays_ = 0;  // in this second, with those that were dropped
   ConnectionPacketCounts counts_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "net/thread.h"
+#include "quic/packet_message.h"
 
 namespace shredway {
 
@@ -18,13 +19,7 @@ struct ConnectionSocket::Memory {
     std::array<mmsghdr, kConnectionBatchMax> messages;
 
     void set(size_t at, uint8_t* bytes, size_t length, socklen_t address_bytes) {
-      parts[at] = {bytes, length};
-      msghdr& header = messages[at].msg_hdr;
-      header = {};
-      header.msg_name = &addresses[at];
-      header.msg_namelen = address_bytes;
-      header.msg_iov = &parts[at];
-      header.msg_iovlen = 1;
+      set_packet_message(messages[at], parts[at], bytes, length, addresses[at], address_bytes);
     }
   };
   Batch read;

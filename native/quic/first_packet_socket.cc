@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "net/thread.h"
+#include "quic/packet_message.h"
 
 namespace shredway {
 struct FirstPacketSocket::Memory {
@@ -50,13 +51,8 @@ const std::vector<PassedPacket>& FirstPacketSocket::handle_batch() {
   Memory& memory = *memory_;
   passed_.clear();
   for (size_t i = 0; i < kFirstPacketBatchMax; i++) {
-    memory.parts[i] = {memory.packets[i].data(), kFirstPacketBytesMax};
-    msghdr& header = memory.messages[i].msg_hdr;
-    header = {};
-    header.msg_name = &memory.addresses[i];
-    header.msg_namelen = sizeof memory.addresses[i];
-    header.msg_iov = &memory.parts[i];
-    header.msg_iovlen = 1;
+    set_packet_message(memory.messages[i], memory.parts[i], memory.packets[i].data(),
+                       kFirstPacketBytesMax, memory.addresses[i], sizeof memory.addresses[i]);
   }
   const int count =
       recvmmsg(socket_.fd(), memory.messages.data(), kFirstPacketBatchMax, MSG_DONTWAIT, nullptr);
@@ -73,13 +69,9 @@ const std::vector<PassedPacket>& FirstPacketSocket::handle_batch() {
                                               : packets_.judge(packet, from, now_ns, answer);
     if (verdict == FirstPackets::Verdict::pass) passed_.push_back({packet, from});
     if (verdict != FirstPackets::Verdict::retry) continue;
-    memory.answer_parts[answers] = {answer.bytes.data(), answer.length};
-    msghdr& header = memory.answer_messages[answers].msg_hdr;
-    header = {};
-    header.msg_name = &memory.addresses[at];
-    header.msg_namelen = memory.messages[at].msg_hdr.msg_namelen;
-    header.msg_iov = &memory.answer_parts[answers];
-    header.msg_iovlen = 1;
+    set_packet_message(memory.answer_messages[answers], memory.answer_parts[answers],
+                       answer.bytes.data(), answer.length, memory.addresses[at],
+                       memory.messages[at].msg_hdr.msg_namelen);
     answers++;
   }
   // An answer that the kernel refuses is lost: the client sends its packet again.

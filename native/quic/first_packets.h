@@ -14,6 +14,7 @@
 
 #include "quic/connection_ids.h"
 #include "quic/retry.h"
+#include "system/text_hash.h"
 
 namespace shredway {
 
@@ -55,10 +56,6 @@ class FirstPackets {
 
  private:
   static constexpr uint64_t kFloodPerSecond = 2000;
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view id) const { return std::hash<std::string_view>()(id); }
-  };
   // Packets in a second, and how many more are handled in it.
   struct Second {
     uint64_t end_ns = 0;
@@ -86,7 +83,7 @@ class FirstPackets {
 
   RetryKey key_;
   ConnectionIds ids_;
-  std::unordered_set<std::string, Hash, std::equal_to<>> known_;
+  std::unordered_set<std::string, TextHash, std::equal_to<>> known_;
   Second second_;
   Pace unproven_;
   Pace retries_;

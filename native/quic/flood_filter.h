@@ -1,9 +1,9 @@
 // Flood filter: lets the kernel drop most first packets without a token while more arrive than are
 // answered.
 //
-// A packet that the kernel drops costs a tenth of one that is read. The choice is random, so a
-// client among forged packets has the same chance of an answer as before. Packets with a token, and
-// of handshakes under way, always pass. Without a flood, no filter is attached.
+// A packet that the kernel drops is never copied or judged. The choice is random, so a
+// client among forged packets has the same chance of an answer as without the filter. Packets with
+// a token, and Handshake packets, always pass. The filter is attached only during a flood.
 #pragma once
 
 #include <cstdint>
