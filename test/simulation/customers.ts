@@ -222,6 +222,8 @@ export class Customers {
   clockWasSet(byMs: number): void {
     for (const { destinations } of this.#customers)
       for (const destination of destinations.values()) destination.addedNs = null;
+    // The service may have read the clock just before.
+    this.#lastMs = Math.max(this.#lastMs, this.#wall.nowMs() - byMs);
     if (byMs > 0) this.#jumps.push({ byMs, atNs: this.#wall.time.nowNs });
   }
 

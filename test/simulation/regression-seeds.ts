@@ -101,4 +101,9 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     slots: 60,
     found: "after a failure, the node was asked for its slot only after it had become untrusted",
   },
+  {
+    seed: 1356666746,
+    slots: 60,
+    found: "checks: the clock was set back before the model of the tiers had read it",
+  },
 ];
