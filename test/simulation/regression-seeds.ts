@@ -4,6 +4,8 @@ export interface RegressionSeed {
   readonly seed: number;
   /** Slots of the run. */
   readonly slots: number;
+  /** Without it, as with --busy. */
+  readonly hasQuietPeriods?: boolean;
   /** The defect that it found. */
   readonly found: string;
 }

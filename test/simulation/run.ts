@@ -9,15 +9,17 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { guarded } from "./guard.ts";
 import { faultNames, findFault } from "./planted-faults.ts";
-import { describeEvent, drawScenario, type ScenarioEvent } from "./scenario.ts";
+import type { RunResult } from "./run-result.ts";
+import { describeEvent, drawBusyScenario, drawScenario, type ScenarioEvent } from "./scenario.ts";
 import { shrink } from "./shrink.ts";
 import { timelineOf } from "./timeline.ts";
-import { type RunResult, World } from "./world.ts";
+import { World } from "./world.ts";
 
 const usage = `npm run simulate -- [options]
   --seed N      first seed (default 1)
   --seeds N     number of seeds (default 1)
-  --steps N     slots of 400 ms in each run (default 150)
+  --steps N     busy slots of 400 ms in each run (default 150)
+  --busy        no quiet periods between them
   --hours H     run further seeds for H hours
   --trace       print everything that happens
   --html FILE   draw the last run; after a violation, the shortest one that violates the invariant
@@ -32,6 +34,7 @@ interface Options {
   readonly firstSeed: number;
   readonly seeds: number;
   readonly slots: number;
+  readonly isBusy: boolean;
   /** process.hrtime of the end; undefined: after `seeds`. */
   readonly endNs: bigint | undefined;
   readonly trace: boolean;
@@ -68,6 +71,7 @@ function readOptions(): Options {
       seed: { type: "string", default: "1" },
       seeds: { type: "string", default: "1" },
       steps: { type: "string", default: "150" },
+      busy: { type: "boolean", default: false },
       hours: { type: "string" },
       trace: { type: "boolean", default: false },
       html: { type: "string" },
@@ -83,6 +87,7 @@ function readOptions(): Options {
     firstSeed: wholeNumber("seed", values.seed, 0),
     seeds: wholeNumber("seeds", values.seeds, 1),
     slots: wholeNumber("steps", values.steps, 1),
+    isBusy: values.busy,
     endNs:
       hours === undefined
         ? undefined
@@ -124,7 +129,10 @@ async function draw(path: string, { seed, events, folder }: Run): Promise<void> 
 async function explain(run: Run, options: Options, result: RunResult): Promise<void> {
   const { seed, events, folder } = run;
   console.log(`VIOLATION ${result.violation?.message}`);
-  console.log(`repeat it: npm run simulate -- --seed ${seed} --steps ${options.slots} --trace`);
+  const busy = options.isBusy ? " --busy" : "";
+  console.log(
+    `repeat it: npm run simulate -- --seed ${seed} --steps ${options.slots}${busy} --trace`,
+  );
   if (!options.shrinks) {
     if (options.html !== undefined) await draw(options.html, run);
     return;
@@ -140,7 +148,8 @@ async function explain(run: Run, options: Options, result: RunResult): Promise<v
 
 /** Returns whether all invariants held. */
 async function runSeed(seed: number, options: Options, folder: string): Promise<RunResult | null> {
-  const events = drawScenario(seed, options.slots);
+  const draws = options.isBusy ? drawBusyScenario : drawScenario;
+  const events = draws(seed, options.slots);
   const trace = options.trace ? (line: string): void => console.log(line) : undefined;
   const result = await guarded(() => new World({ seed, events, folder, trace }).run());
   console.log(summaryOf(seed, result));
@@ -175,6 +184,7 @@ async function main(): Promise<number> {
   const beganNs = process.hrtime.bigint();
   const cpuBefore = process.cpuUsage();
   let simulatedMs = 0;
+  let quietMs = 0;
   let runs = 0;
   try {
     for (let seed = options.firstSeed; ; seed++) {
@@ -185,6 +195,7 @@ async function main(): Promise<number> {
       const result = await runSeed(seed, options, folder);
       if (!result) return 1;
       simulatedMs += result.simulatedMs;
+      quietMs += result.quietMs;
       runs++;
     }
   } finally {
@@ -193,7 +204,8 @@ async function main(): Promise<number> {
   const tookMs = Number(process.hrtime.bigint() - beganNs) / 1e6;
   const { user, system } = process.cpuUsage(cpuBefore);
   console.log(
-    `${runs} runs, no violation: ${(simulatedMs / 1000).toFixed(0)} s simulated, ` +
+    `${runs} runs, no violation: ${(simulatedMs / 1000).toFixed(0)} s simulated ` +
+      `(${(quietMs / 1000).toFixed(0)} s in quiet periods), ` +
       `${(simulatedMs / tookMs).toFixed(1)} times real time, ` +
       `${(simulatedMs / ((user + system) / 1000)).toFixed(1)} times processor time`,
   );

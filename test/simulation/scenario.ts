@@ -10,15 +10,17 @@ import {
   drawGatewayActions,
   drawGatewayReloads,
   drawNonceActions,
+  drawSend,
   drawWatchedNonces,
   type GatewayAction,
 } from "./gateway/gateway-scenario.ts";
 import { drawPostgresActions, type PostgresAction } from "./postgres/postgres-scenario.ts";
 import { drawQuicActions, type QuicAction } from "./quic/quic-scenario.ts";
+import { drawQuietPeriods, type QuietAction, type QuietPeriod } from "./quiet-periods.ts";
 import { pick } from "./random-at.ts";
 import { type DiskFailure, diskFailures } from "./simulated-disk.ts";
+import { slotMs } from "./simulated-time.ts";
 
-export const slotMs = 400;
 /** Arrivals are collected for this time, as a kernel collects them while a worker is busy. */
 export const quantumMs = 20;
 
@@ -93,7 +95,7 @@ type Action =
       readonly forMs: number;
     };
 
-export type ScenarioEvent = (Action | GatewayAction | PostgresAction | QuicAction) & {
+export type ScenarioEvent = (Action | GatewayAction | PostgresAction | QuicAction | QuietAction) & {
   /** Unique; also the seed of its details. */
   readonly number: number;
   readonly atMs: number;
@@ -117,6 +119,11 @@ const firstPostgresNumber = 1 << 28;
 const firstSilenceNumber = 1 << 29;
 const firstWatchNumber = 1 << 30;
 const firstQuicNumber = 2 ** 31;
+const firstQuietNumber = 2 ** 32;
+/** Numbers for the slots and the events of one quiet period. */
+const quietNumbers = 2 ** 16;
+/** When the first slot begins. */
+const firstSlotMs = 100;
 const addressesPerCustomer = 3;
 const fixedAddresses = ["9.9.0.1:9000", "9.9.0.2:9000", "9.9.0.3:9000"];
 const amounts = [3, 10, 15, 40, 60, 100];
@@ -128,6 +135,12 @@ type DrawnKind = Exclude<
   Action["kind"],
   "slot" | "capture" | "disk fails" | "cluster stops" | "close receiver" | "forge unreachable"
 >;
+
+/** An action, and when it happens. */
+interface TimedAction {
+  readonly atMs: number;
+  readonly action: Action | GatewayAction;
+}
 
 /** The probability of each kind of event in a slot. */
 const rates: readonly (readonly [DrawnKind, number])[] = [
@@ -143,6 +156,11 @@ const rates: readonly (readonly [DrawnKind, number])[] = [
   ["remove destination", 0.025],
   ["crash", 0.012], // after the calls
 ];
+
+/** The slot with this index in a run without quiet periods. */
+function slotAt(index: number): bigint {
+  return firstSlot + BigInt(index) + 10n;
+}
 
 export function fixedAtStart(): readonly FixedDestination[] {
   return fixedAddresses.map((address, i) => ({ address, tier: tierNames[i] ?? "tier-1" }));
@@ -345,8 +363,8 @@ function drawDiskFailures(
   });
 }
 
-/** `slots`: the duration of the run. A seed and a number of slots always give the same events. */
-export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
+/** A run without quiet periods. */
+export function drawBusyScenario(seed: number, slots: number): ScenarioEvent[] {
   const random = new SeededRandom(BigInt(seed) + 0x5eed_0000_0000n);
   const emphasized = rates.map(([kind, rate]) => [kind, rate * pick(random, emphases)] as const);
   const withRestarts = restartDrawer(seed);
@@ -360,8 +378,8 @@ export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
     events.push({ ...action, number: number++, atMs });
   };
   for (let i = 0; i < slots; i++) {
-    const atMs = 100 + i * slotMs;
-    const slot = firstSlot + BigInt(i) + 10n;
+    const atMs = firstSlotMs + i * slotMs;
+    const slot = slotAt(i);
     if (!random.happens(0.04)) {
       add(atMs, { kind: "slot", plan: withRestarts(drawPlan(random, slot, parents)) });
       parents.push(slot);
@@ -406,7 +424,70 @@ export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
   number = firstQuicNumber;
   const ofQuic = drawQuicActions(seed, { slots, slotMs, leaderCount });
   for (const { atMs, action } of ofQuic) add(atMs, action);
+  return inOrder(events);
+}
+
+function inOrder(events: readonly ScenarioEvent[]): ScenarioEvent[] {
   return events.toSorted((a, b) => a.atMs - b.atMs || a.number - b.number);
+}
+
+/** The event, later by this number of slots. Slots of the cluster are others then only if it has made blocks. */
+function laterBy(event: ScenarioEvent, { slots, hasBlocks }: QuietPeriod): ScenarioEvent {
+  const later = { ...event, atMs: event.atMs + slots * slotMs };
+  const blocks = hasBlocks ? BigInt(slots) : 0n;
+  if (later.kind === "quiet") return { ...later, slot: later.slot + blocks };
+  if (later.kind !== "slot") return later;
+  const { plan } = later;
+  return {
+    ...later,
+    plan: { ...plan, slot: plan.slot + blocks, parent: plan.parent + blocks },
+  };
+}
+
+/** A crash in it, a clock that is set, and some calls. */
+function drawEventsOf(random: SeededRandom, { slots }: QuietPeriod): TimedAction[] {
+  const durationMs = slots * slotMs;
+  const action = (): Action | GatewayAction => {
+    if (random.happens(0.1)) return drawAction(random, "crash");
+    if (random.happens(0.1)) return drawAction(random, "set clock");
+    if (random.happens(0.3)) return drawAction(random, "register");
+    return drawSend(random, random.below(customerCount));
+  };
+  return Array.from({ length: random.below(6) }, () => ({
+    atMs: random.below(durationMs),
+    action: action(),
+  }));
+}
+
+/** The events of a busy run, with quiet periods between them. */
+function withQuietPeriods(seed: number, slots: number, busy: ScenarioEvent[]): ScenarioEvent[] {
+  const random = new SeededRandom(BigInt(seed) + 0x901e_0000_0000n);
+  let events = busy;
+  let number = firstQuietNumber;
+  // From the last one on, so that a period moves only what follows it.
+  for (const period of drawQuietPeriods(random, slots).toReversed()) {
+    const { index, slots: duration, hasBlocks } = period;
+    const atMs = firstSlotMs + index * slotMs;
+    const moved = events.map((event) => (event.atMs < atMs ? event : laterBy(event, period)));
+    const slot = slotAt(index);
+    const inside = drawEventsOf(random, period).map(({ atMs: afterMs, action }, i) => ({
+      ...action,
+      number: number + duration + i,
+      atMs: atMs + afterMs,
+    }));
+    events = [
+      ...moved,
+      { kind: "quiet", slot, slots: duration, hasBlocks, number, atMs },
+      ...inside,
+    ];
+    number += quietNumbers;
+  }
+  return inOrder(events);
+}
+
+/** `slots`: the busy time of the run. A seed and a number of slots always give the same events. */
+export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
+  return withQuietPeriods(seed, slots, drawBusyScenario(seed, slots));
 }
 
 /** One line for a person. */

@@ -2,8 +2,9 @@
 //
 // Events are independent of each other (scenario.ts), so that any part of a scenario is one, too.
 
+import type { RunResult } from "./run-result.ts";
 import type { ScenarioEvent } from "./scenario.ts";
-import { type RunResult, World, type WorldOptions } from "./world.ts";
+import { World, type WorldOptions } from "./world.ts";
 
 /** Runs of one shrinking. */
 const runsMax = 400;

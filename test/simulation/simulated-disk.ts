@@ -108,6 +108,14 @@ export class SimulatedDisk {
     },
   };
 
+  /** Commits last longer for this time. */
+  slow(delayMs: number, forMs: number): void {
+    this.delayNs += delayMs * 1e6;
+    this.#time.at(this.#time.nowNs + forMs * 1e6, () => {
+      this.delayNs -= delayMs * 1e6;
+    });
+  }
+
   /** Commits fail for this time, each with a probability that `random` draws. */
   fail(failure: DiskFailure, forMs: number, random: SeededRandom): void {
     const failing = { failure, random };

@@ -5,6 +5,9 @@
 
 import { type Clock, sleepWith, type Timer } from "../../src/core/clock.ts";
 
+/** A slot of the cluster. */
+export const slotMs = 400;
+
 /** The real one, taken before the guard replaces it. It runs after all settled promises. */
 const afterPromises = setImmediate;
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Config } from "../../src/core/configuration/configuration.ts";
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { encodeEndpoint } from "../../src/relay/data-plane/tables.ts";
-import { Cluster, firstSlot, type SlotPlan } from "./cluster.ts";
+import { Cluster } from "./cluster.ts";
 import { Customers } from "./customers.ts";
 import { GatewayWorld } from "./gateway/gateway-world.ts";
 import { LeaderSlots } from "./leader-slots.ts";
@@ -14,15 +14,16 @@ import { addressKey, type Sent, stepRelay } from "./network.ts";
 import { isOnPostgres } from "./postgres/postgres-scenario.ts";
 import { SimulatedPostgres } from "./postgres/simulated-postgres.ts";
 import { hasLeaderRoute } from "./quic/quic-scenario.ts";
+import { QuietTimes } from "./quiet-periods.ts";
 import { Receivers } from "./receivers.ts";
 import { type CheckedArrival, type Entitlement, RelayChecks, Violation } from "./relay-checks.ts";
 import { RunDigest } from "./run-digest.ts";
+import type { RunResult } from "./run-result.ts";
 import {
   describeEvent,
   fixedAtStart,
   hasSlotNode,
   type ScenarioEvent,
-  slotMs,
   sourceNames,
   tierNames,
 } from "./scenario.ts";
@@ -35,37 +36,21 @@ import {
   sourceAddresses,
 } from "./service-life.ts";
 import { SimulatedDisk } from "./simulated-disk.ts";
-import { SimulatedTime, WallTime } from "./simulated-time.ts";
+import { SimulatedTime, slotMs, WallTime } from "./simulated-time.ts";
 import { SlotChecks } from "./slot-checks.ts";
+import { SlotProduction } from "./slot-production.ts";
 import { Sources } from "./sources.ts";
 
 /** Without arrivals, the relay runs this often. */
 const idleMs = 100;
+/** The same in a quiet period, so long after the last event. */
+const quietIdleMs = 1_000;
+const eventfulMs = 15_000;
 /** After a start, a change of the clock or a stop of the cluster, slots may be out of range for this time. */
 const unsettledMs = 15_000;
 const endMs = 3_000;
-/** Without a new slot for so long, the present one is only estimated. */
-const skippedMs = 2 * slotMs;
 /** The operator starts a service again that could not start because the disk failed. */
 const restartMs = 1_000;
-
-export interface RunResult {
-  /** A hash of everything that happened. */
-  readonly digest: string;
-  readonly steps: number;
-  readonly packets: number;
-  readonly sent: number;
-  /** The part of `sent` that went to destinations of customers. */
-  readonly sentToCustomers: number;
-  /** Submissions to the gateway that were acknowledged. */
-  readonly accepted: number;
-  /** The part of `accepted` that landed. */
-  readonly landed: number;
-  /** Requests that the fast path has sent before they were read. */
-  readonly taken: number;
-  readonly simulatedMs: number;
-  readonly violation: Violation | null;
-}
 
 export interface WorldOptions {
   readonly seed: number;
@@ -93,11 +78,18 @@ export class World {
   readonly #folder: string;
   readonly #time = new SimulatedTime();
   readonly #wall = new WallTime(this.#time);
+  readonly #quiet = new QuietTimes({
+    time: this.#time,
+    produce: (number, slot) => this.#guard(() => this.#slots.produceUndelivered(number, slot)),
+    check: (isAsking) => this.#guard(() => this.#checkSlot(isAsking)),
+    isAnyOpen: () => (this.#life?.gateway?.counts.open ?? 1) > 0,
+  });
   readonly #disk: SimulatedDisk;
   /** null: the store is SQLite. */
   #postgres: SimulatedPostgres | null = null;
   readonly #cluster: Cluster;
   readonly #sources: Sources;
+  readonly #slots: SlotProduction;
   readonly #customers: Customers;
   readonly #receivers: Receivers;
   readonly #digest = new RunDigest();
@@ -112,9 +104,8 @@ export class World {
   #life: ServiceLife | null = null;
   #lives = 0;
   #checks: RelayChecks;
-  #newestSlot: bigint | undefined;
-  /** When it began. */
-  #newestMs = 0;
+  /** When the last event happened. */
+  #handledMs = 0;
   #unsettledUntilNs = 0;
   #arrivals: CheckedArrival[] = [];
   #violation: Violation | null = null;
@@ -132,6 +123,12 @@ export class World {
     this.#sources = new Sources(this.#cluster, options.seed, (atMs, arrivals) =>
       this.#arriveAt(atMs, arrivals),
     );
+    this.#slots = new SlotProduction({
+      time: this.#time,
+      cluster: this.#cluster,
+      sources: this.#sources,
+      gateway: () => this.#gateway,
+    });
     this.#checks = this.#newChecks();
     this.#gateway = new GatewayWorld({
       seed: options.seed,
@@ -139,9 +136,9 @@ export class World {
       gateway: () => this.#life?.gateway ?? null,
       slots: new LeaderSlots({
         cluster: this.#cluster,
-        newest: () => this.#newestSlot ?? firstSlot,
+        newest: () => this.#slots.newestOrFirst,
         isUnsettled: () => this.#time.nowNs < this.#unsettledUntilNs,
-        isEstimated: () => this.#time.nowMs > this.#newestMs + skippedMs,
+        isEstimated: () => this.#slots.isEstimated,
       }),
       leaders: hasLeaderRoute(options.seed) ? this.#cluster.identities : null,
       disk: this.#disk,
@@ -193,6 +190,7 @@ export class World {
       sentToCustomers: this.#sentToCustomers,
       ...this.#gateway.totals,
       simulatedMs: this.#time.nowMs,
+      quietMs: this.#quiet.totalMs,
       violation: this.#violation,
     };
   }
@@ -237,7 +235,9 @@ export class World {
   }
 
   #idle(): void {
-    this.#time.at(this.#time.nowNs + idleMs * 1e6, () => {
+    const isEventful = this.#time.nowMs - this.#handledMs < eventfulMs;
+    const afterMs = this.#quiet.isNow && !isEventful ? quietIdleMs : idleMs;
+    this.#time.at(this.#time.nowNs + afterMs * 1e6, () => {
       this.#step();
       this.#idle();
     });
@@ -278,7 +278,7 @@ export class World {
           this.#unsettle();
           this.#slotChecks?.restarted();
           this.#note(`service ${number} runs`);
-          this.#customers.restarted(life, this.#newestSlot ?? firstSlot);
+          this.#customers.restarted(life, this.#slots.newestOrFirst);
           this.#receivers.restarted(life);
           this.#gateway.restarted(life.gateway);
           this.#step();
@@ -303,15 +303,20 @@ export class World {
 
   #handle(event: ScenarioEvent): void {
     this.#note(describeEvent(event));
+    this.#handledMs = this.#time.nowMs;
     switch (event.kind) {
       case "slot":
-        this.#gateway.check();
-        if (this.#life) this.#slotChecks?.check(this.#life.service.leaders().slot ?? null);
-        if (!this.#gateway.chain.isStopped) this.#produce(event, event.plan);
+        this.#checkSlot(true);
+        if (!this.#gateway.chain.isStopped) this.#slots.produce(event, event.plan);
         return;
       case "cluster stops":
         this.#gateway.chain.stop(event.forMs);
         this.#unsettle(event.forMs);
+        return;
+      case "quiet":
+        if (!event.hasBlocks) this.#gateway.chain.stop(event.slots * slotMs);
+        this.#unsettle(event.slots * slotMs);
+        this.#quiet.begin(event, event.number);
         return;
       case "forge":
         this.#sources.forge(event, event);
@@ -320,7 +325,7 @@ export class World {
         this.#sources.replay(event, event);
         return;
       case "capture": {
-        const newest = this.#newestSlot ?? firstSlot;
+        const newest = this.#slots.newestOrFirst;
         const slots = event.slotsBack.map((back) => newest - BigInt(back));
         this.#sources.capture(event, { ...event, slots });
         return;
@@ -350,10 +355,10 @@ export class World {
         this.#disk.fail(event.failure, event.forMs, this.#randomOf(event));
         return;
       case "slow disk":
-        this.#slowDisk(event.delayMs, event.forMs);
+        this.#disk.slow(event.delayMs, event.forMs);
         return;
       case "register":
-        this.#customers.register(event.customer, event.lamports, this.#newestSlot ?? firstSlot);
+        this.#customers.register(event.customer, event.lamports, this.#slots.newestOrFirst);
         return;
       case "close receiver":
         this.#receivers.close(event.address, event.forMs);
@@ -391,16 +396,9 @@ export class World {
     }
   }
 
-  #produce(event: ScenarioEvent, plan: SlotPlan): void {
-    this.#newestSlot = plan.slot;
-    this.#newestMs = this.#time.nowMs;
-    const contents = this.#gateway.fill(event.number, plan);
-    this.#sources.produce(event, plan, contents.versions);
-    const marker = this.#cluster.markerOf(plan.slot);
-    if (marker !== undefined && plan.versions === 1)
-      this.#gateway.restartedBlock(plan.slot, marker, contents.withdrawn);
-    const blockhash = this.#cluster.blockhashOf(plan.slot);
-    if (blockhash) this.#gateway.chain.add(plan, contents, blockhash);
+  #checkSlot(isAsking: boolean): void {
+    this.#gateway.check(isAsking);
+    if (this.#life) this.#slotChecks?.check(this.#life.service.leaders().slot ?? null);
   }
 
   #failDestination(address: string, errno: number, forMs: number): void {
@@ -408,13 +406,6 @@ export class World {
     life?.handle.failSends(encodeEndpoint(address), errno);
     this.#time.at(this.#time.nowNs + forMs * 1e6, () => {
       if (life && life === this.#life) life.handle.failSends(encodeEndpoint(address), 0);
-    });
-  }
-
-  #slowDisk(delayMs: number, forMs: number): void {
-    this.#disk.delayNs += delayMs * 1e6;
-    this.#time.at(this.#time.nowNs + forMs * 1e6, () => {
-      this.#disk.delayNs -= delayMs * 1e6;
     });
   }
 
@@ -473,7 +464,7 @@ export class World {
         sources: sourceNames.map((name, i) => ({ name, tier: this.#tierOf(i) })),
         entitlements,
         snapshot: () => life.relay.snapshot(),
-        newestSlot: this.#newestSlot,
+        newestSlot: this.#slots.newest,
         isUnsettled: this.#time.nowNs < this.#unsettledUntilNs,
       });
     });

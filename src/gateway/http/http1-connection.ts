@@ -143,7 +143,10 @@ export class Http1Connection {
     socket.setTimeout(stalledMs);
     socket.write("", (error) => {
       this.#sending.delete(request);
-      if (this.#sending.size === 0 && !this.#isEnding) socket.setTimeout(0);
+      if (this.#sending.size === 0 && !this.#isEnding) {
+        socket.setTimeout(0);
+        this.#wait(); // a client that reads slowly has the whole keep-alive time afterwards
+      }
       if (error) request.abort();
       else request.sent();
     });

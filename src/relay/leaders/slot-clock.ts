@@ -93,6 +93,9 @@ const settledSlots = 8;
  */
 const outageSlots = 32;
 const rpcAnswersMax = 16;
+/** A node had no further slot for so long, and its slots seem longer than `longSlotNs`: the cluster had stopped. */
+const standstillNs = 4e9;
+const longSlotNs = 2e9;
 /** Shorter than every plan for the network: how far it may be after an answer, without a duration. */
 const shortestSlotNs = 100e6;
 /** A clock that is set back by less than this is not detected, which does no harm. */
@@ -137,10 +140,24 @@ export class SlotClock {
     const answer = this.#arrivalOf(slot, timeNs);
     if (!answer) return;
     this.#noteTime(answer.timeNs);
+    if (this.#endsStandstill(answer)) this.#rpc = [];
     this.#rpc.push(answer);
     if (this.#rpc.length > rpcAnswersMax) this.#rpc.shift();
     const present = this.#lineSlotAt(answer.timeNs);
     if (present !== null && this.#isBehindNode(present, answer.timeNs)) this.#dropLine();
+  }
+
+  /**
+   * Whether the cluster had stopped before this answer: slots seem far too long. The earlier answers say nothing
+   * about their duration then. A node that had stopped alone has many further slots at once.
+   */
+  #endsStandstill({ slot, timeNs }: SlotReading): boolean {
+    const highest = Math.max(...this.#rpc.map((answer) => answer.slot));
+    const first = this.#rpc.find((answer) => answer.slot === highest);
+    const last = this.#rpc.at(-1);
+    if (!first || !last || slot <= highest) return false;
+    const hasStood = last.timeNs - first.timeNs >= standstillNs;
+    return hasStood && (timeNs - first.timeNs) / (slot - highest) > longSlotNs;
   }
 
   /** Whether shreds and an answer of the node in the last 10 s agree on the current slot. */

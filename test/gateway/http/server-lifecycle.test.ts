@@ -3,8 +3,9 @@
 import { request as httpRequest } from "node:http";
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
+import { kernelCallers } from "../../../src/gateway/http/caller-network.ts";
 import type { HttpServer } from "../../../src/gateway/http/server.ts";
-import type { HttpResponse } from "../../../src/gateway/http/types.ts";
+import type { HttpRequest, HttpResponse } from "../../../src/gateway/http/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { freePort } from "../../support/network/free-ports.ts";
@@ -99,6 +100,43 @@ onEveryEngine((engine) => {
       expect(client.received).toContain("Keep-Alive: timeout=1\r\n");
       await client.closed();
       expect(server.connections).toBe(0);
+    });
+
+    it("keeps a connection for the keep-alive time after a response that was read slowly", async () => {
+      if (engine === "uws") return; // it has its own clock
+      let nowMs = 0;
+      const checks: (() => void)[] = [];
+      const network = {
+        ...kernelCallers,
+        nowMs: () => nowMs,
+        every: (_: number, check: () => void) => {
+          checks.push(check);
+          return { cancel: () => {} };
+        },
+      };
+      const large = Buffer.alloc(20_000_000, "x"); // more than the kernel takes at once
+      const handle = ({ path }: HttpRequest): HttpResponse =>
+        path === "/large" ? { status: 200, body: large } : ok;
+      const server = await serve({ handle, network, keepAliveSeconds: 5 });
+      const client = await RawClient.open(server);
+      await client.write(get("/large"));
+      await client.readUntil(/timeout=5/);
+      client.socket.pause();
+      nowMs = 9_000;
+      for (const check of checks) check();
+      client.socket.resume();
+      const end = client.received.indexOf("\r\n\r\n") + 4 + large.length;
+      await until(() => client.received.length === end);
+      for (let turn = 0; turn < 5; turn++) {
+        await new Promise((resolve) => setImmediate(resolve)); // the server hears that it is sent
+        for (const check of checks) check();
+      }
+      await client.write(get("/"));
+      await until(() => client.received.endsWith("fine") || client.isClosed);
+      expect(client.received.endsWith("fine")).toBe(true);
+      nowMs = 16_000;
+      for (const check of checks) check();
+      await client.closed();
     });
 
     it("drains: completes running requests and refuses new ones", async () => {

@@ -48,6 +48,38 @@ describe("RPC", () => {
     expect(now?.slotNs).toBe(200n * msNs);
   });
 
+  it("has the duration of slots soon after a cluster that had stopped", () => {
+    const clock = new SlotClock();
+    for (let i = 0n; i < 20n; i++) clock.noteRpc(firstSlot, startNs + i * second);
+    const beginNs = startNs + 20n * second;
+    clock.noteRpc(firstSlot - 2n, beginNs); // of a node that lags
+    const slotAfter = (ns: bigint): bigint => firstSlot + ns / (400n * msNs);
+    // Each second until there is a duration, and seldom then.
+    for (const afterS of [1n, 2n, 3n, 4n, 5n, 10n, 15n, 20n]) {
+      const afterNs = afterS * second;
+      clock.noteRpc(slotAfter(afterNs), beginNs + afterNs);
+      if (afterS < 5n) continue;
+      const laterNs = afterNs + 4n * second;
+      const now = clock.now(beginNs + laterNs);
+      expect(Math.abs(Number((now?.slot ?? 0n) - slotAfter(laterNs)))).toBeLessThanOrEqual(2);
+    }
+  });
+
+  it("keeps the duration of slots while a node alone has stopped", () => {
+    const clock = new SlotClock();
+    const slotAfter = (ns: bigint): bigint => firstSlot + ns / (400n * msNs);
+    for (let i = 0n; i < 16n; i++) {
+      const afterNs = i * 5n * second;
+      clock.noteRpc(slotAfter(afterNs), startNs + afterNs);
+    }
+    const stoppedNs = 75n * second;
+    for (const afterS of [80n, 85n, 90n])
+      clock.noteRpc(slotAfter(stoppedNs), startNs + afterS * second);
+    clock.noteRpc(slotAfter(95n * second), startNs + 95n * second);
+    const slotNs = Number(clock.now(startNs + 99n * second)?.slotNs);
+    expect(slotNs / 400e6).toBeCloseTo(1, 1);
+  });
+
   it("ends a recording of old slots at its first answer, and lets 12 arrivals set the clock", () => {
     const clock = new SlotClock();
     const at = (i: bigint) => startNs + i * 300n * msNs;

@@ -52,6 +52,13 @@ interface Group {
   readonly isBundle: boolean;
 }
 
+/** The blocks that contained a transaction, in whatever version. */
+interface Showings {
+  readonly slots: Set<bigint>;
+  readonly firstMs: number;
+  lastMs: number;
+}
+
 /** The transactions in the shreds of one slot. */
 export interface SlotContents {
   /** Transactions by version of the block, then by FEC set. */
@@ -83,8 +90,7 @@ export class Chain {
   readonly #bySlot = new Map<bigint, Block>();
   readonly #byHash = new Map<string, Block>();
   readonly #withTransaction = new Map<string, Block[]>();
-  /** Slots whose shreds contain the transaction, in whatever version. */
-  readonly #shown = new Map<string, Set<bigint>>();
+  readonly #shown = new Map<string, Showings>();
   readonly #firstNonces: NonceStates;
   readonly #visibility: NonceVisibility;
   readonly #nowMs: () => number;
@@ -203,12 +209,17 @@ export class Chain {
 
   /** Whether a leader has put it into the shreds of the slot, also if it was withdrawn. */
   wasShown(signature: string, slot: bigint): boolean {
-    return this.#shown.get(signature)?.has(slot) ?? false;
+    return this.#shown.get(signature)?.slots.has(slot) ?? false;
   }
 
   /** Whether the shreds of any slot contain it, in whatever version. */
   wasEverShown(signature: string): boolean {
     return this.#shown.has(signature);
+  }
+
+  /** When leaders put it into shreds; undefined: never. */
+  showingsOf(signature: string): Pick<Showings, "firstMs" | "lastMs"> | undefined {
+    return this.#shown.get(signature);
   }
 
   /** Whether the transaction can land in a block after `tip`. */
@@ -275,8 +286,11 @@ export class Chain {
   }
 
   #show(signature: string, slot: bigint): void {
-    const slots = this.#shown.get(signature) ?? new Set();
-    this.#shown.set(signature, slots.add(slot));
+    const nowMs = this.#nowMs();
+    const known = this.#shown.get(signature) ?? { slots: new Set(), firstMs: nowMs, lastMs: nowMs };
+    known.slots.add(slot);
+    known.lastMs = nowMs;
+    this.#shown.set(signature, known);
   }
 }
 

@@ -80,7 +80,7 @@ function drawMaxRetries(random: SeededRandom): MaxRetries {
   return random.happens(0.3) ? random.below(3) : null;
 }
 
-function drawSend(random: SeededRandom, customer: number): GatewayAction {
+export function drawSend(random: SeededRandom, customer: number): GatewayAction {
   const method = random.happens(0.7) ? "sendTransaction" : pick(random, sendMethods);
   const count = method === "sendTransaction" ? 1 : 1 + random.below(3);
   return {

@@ -7,9 +7,8 @@ import type { LeaderSlots } from "../leader-slots.ts";
 import { LeaderNetwork } from "../quic/leader-network.ts";
 import { QuicChild } from "../quic/quic-child.ts";
 import type { QuicAction } from "../quic/quic-scenario.ts";
-import { slotMs } from "../scenario.ts";
 import type { SimulatedDisk } from "../simulated-disk.ts";
-import type { SimulatedTime, WallTime } from "../simulated-time.ts";
+import { type SimulatedTime, slotMs, type WallTime } from "../simulated-time.ts";
 import { Chain, type SlotContents } from "./chain.ts";
 import { fundingAddress, type GatewayLife } from "./gateway-life.ts";
 import type { GatewayAction } from "./gateway-scenario.ts";
@@ -231,8 +230,8 @@ export class GatewayWorld {
     this.#checks.withdrawals.clockWasSet();
   }
 
-  /** Compares what is known, and lets customers ask. Called once in each slot. */
-  check(): void {
+  /** Compares what is known, and lets customers ask if `isAsking`. Called once in each slot. */
+  check(isAsking: boolean): void {
     const gateway = this.#options.gateway();
     if (!gateway) return;
     const { counts, routes, fastPath } = gateway;
@@ -240,7 +239,7 @@ export class GatewayWorld {
     this.#checks.check(this.node.mood, counts, routes, fastPath);
     this.#checks.checkTips(gateway.landedTips);
     this.#nonceChecks.check();
-    this.#senders.ask();
+    if (isAsking) this.#senders.ask();
   }
 
   get totals(): SubmissionChecks["totals"] & { readonly taken: number } {

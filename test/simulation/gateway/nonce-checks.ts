@@ -5,6 +5,7 @@
 
 import { Violation } from "../relay-checks.ts";
 import type { SimulatedDisk } from "../simulated-disk.ts";
+import { sentForMs } from "./account-record.ts";
 import type { Call, PairNonce } from "./call-rules.ts";
 import type { Chain } from "./chain.ts";
 import type { SimulatedNode } from "./node.ts";
@@ -113,11 +114,13 @@ export class NonceChecks {
     return pair;
   }
 
-  /** Other acknowledged pairs with this value that are still open. */
+  /** Other acknowledged pairs with this value that are still open and sent. */
   inUse(pair: KnownPair): KnownPair[] {
+    const sinceMs = this.#options.nowMs() - sentForMs;
     return this.#othersOf(pair).filter(
       ({ call, acknowledgedMs }) =>
         acknowledgedMs !== null &&
+        acknowledgedMs >= sinceMs &&
         call.transactions.some((transaction) => this.#options.submissions.isOpen(transaction)),
     );
   }

@@ -3,9 +3,10 @@
 import type { RouteSnapshot } from "../../../src/gateway/submission/types.ts";
 import { Violation } from "../relay-checks.ts";
 import type { SimulatedDisk } from "../simulated-disk.ts";
+import { type AccountRecord, sentForMs } from "./account-record.ts";
 import type { Chain } from "./chain.ts";
 import type { RouteName } from "./partners.ts";
-import type { AccountRecord, PartnerViews } from "./submission-checks.ts";
+import type { PartnerViews } from "./submission-checks.ts";
 
 /** An open submission is sent again within this time. */
 const resendMs = 4_000;
@@ -61,6 +62,7 @@ export class ResendChecks {
     );
     const [first] = owners;
     if (!isOpen || !first || disk.hasFailedLately) return false;
+    if (this.#options.nowMs() - first.beganMs > sentForMs) return false;
     const { transaction } = first;
     if (chain.wasEverShown(transaction.signature)) return false;
     if (!chain.isValid(transaction, chain.tip)) return false;

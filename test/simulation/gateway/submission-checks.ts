@@ -8,10 +8,10 @@ import type { PipelineSnapshot } from "../../../src/gateway/submission/pipeline.
 import type { RouteSnapshot } from "../../../src/gateway/submission/types.ts";
 import { Violation } from "../relay-checks.ts";
 import type { SimulatedDisk } from "../simulated-disk.ts";
+import { type AccountRecord, type EndKind, endKinds, newAccountRecord } from "./account-record.ts";
 import type { Chain } from "./chain.ts";
 import { checkLandedTips } from "./landed-tip-check.ts";
 import type { NodeMood } from "./node.ts";
-import { OpenAttempts } from "./open-attempts.ts";
 import {
   costlyTip,
   leadersName,
@@ -27,8 +27,6 @@ import { lastEnds, type ShownEvent, type ShownStatus, ShownTimeline } from "./sh
 import { minimumTip, type SentTransaction } from "./transactions.ts";
 import { WithdrawalChecks } from "./withdrawal-checks.ts";
 
-const endKinds = ["landed", "landed_failed", "expired", "superseded", "rejected"] as const;
-type EndKind = (typeof endKinds)[number];
 /** Ends of transactions that no block contains. */
 const absentEnds: ReadonlySet<string> = new Set(["expired", "superseded"]);
 /** With a healthy node, an end is known so long after nothing can change it. */
@@ -50,30 +48,6 @@ interface Question {
   readonly signature: string;
   /** An answer may be older than an event that the customer received while it waited. */
   readonly before: KnownBefore;
-}
-
-/** One transaction of one account. */
-export interface AccountRecord {
-  readonly customer: number;
-  readonly transaction: SentTransaction;
-  isAcknowledged: boolean;
-  /** Calls that submitted it. */
-  calls: number;
-  /** All of them were of sendTransaction, without a limit on resends. */
-  isResent: boolean;
-  /** All of them were for alternative partners only. */
-  isForPartnersOnly: boolean;
-  /** The end that the service reported; null: none, or a crash may have lost it. */
-  reported: EndKind | null;
-  reportedMs: number;
-  /** The same, whatever crashed since; null: it has never reported one. */
-  firstEnd: EndKind | null;
-  /** The service reported an end in this life, and the customer did not submit it again. */
-  isEnded: boolean;
-  /** The time from which on nothing can change its end; null: something can. */
-  overSinceMs: number | null;
-  readonly live: ShownTimeline;
-  readonly attempts: OpenAttempts;
 }
 
 /** Without leaders, the gateway has no route to them. */
@@ -151,21 +125,7 @@ export class SubmissionChecks {
     return transactions.map((transaction) => {
       const key = `${customer} ${transaction.signature}`;
       const known = this.#records.get(key);
-      const record = known ?? {
-        customer,
-        transaction,
-        isAcknowledged: false,
-        calls: 0,
-        isResent: true,
-        isForPartnersOnly: true,
-        reported: null,
-        reportedMs: 0,
-        firstEnd: null,
-        isEnded: false,
-        overSinceMs: null,
-        live: new ShownTimeline(),
-        attempts: new OpenAttempts(),
-      };
+      const record = known ?? newAccountRecord(customer, transaction, this.#options.nowMs());
       record.calls++;
       record.isForPartnersOnly &&= isForPartnersOnly;
       record.isResent &&= isResent;
@@ -368,6 +328,7 @@ export class SubmissionChecks {
     if (problem !== null)
       throw new Violation("an end is true", `${signature}: ${end}, but ${problem}`);
     if (reported !== end) record.reportedMs = this.#options.nowMs();
+    if (isPushed || reported !== end) record.endedMs = this.#options.nowMs();
     record.reported = end;
     record.firstEnd = end;
     if (!isPushed) return;
@@ -448,7 +409,8 @@ export class SubmissionChecks {
 
   /** `counted`: landed tips in the statistics. */
   checkTips(counted: number): void {
-    checkLandedTips(this.#owners.values(), this.#options.chain, counted);
+    const { chain, nowMs } = this.#options;
+    checkLandedTips(this.#owners.values(), chain, nowMs(), counted);
   }
 
   #checkDue(record: AccountRecord, nowMs: number): void {
@@ -457,8 +419,10 @@ export class SubmissionChecks {
     const { chain } = this.#options;
     const overdue = record.attempts.overdue(nowMs);
     if (overdue) throw new Violation("an attempt has a result", `${signature}: ${overdue}`);
+    // Most ends are the truth by what was checked when they were reported.
+    if (reported !== null && !absentEnds.has(reported)) return;
     const isLanded = chain.find(signature, chain.confirmed) !== undefined;
-    if (isLanded && reported !== null && absentEnds.has(reported))
+    if (isLanded && reported !== null)
       throw new Violation("an end is true", `${signature}: ${reported}, but a block contains it`);
     if (reported !== null || !record.isAcknowledged) return;
     const isOver = isLanded || chain.isOver(transaction);

@@ -1,0 +1,97 @@
+// Quiet periods: minutes in which no source delivers a shred, and customers call seldom.
+//
+// They take most of the simulated time and little of the real one. What depends on long times happens in
+// them: clocks that nothing corrects, idle connections, back-off, and a return after a long silence.
+
+import { createHash } from "node:crypto";
+import type { SeededRandom } from "../../src/core/seeded-random.ts";
+import type { SlotPlan } from "./cluster.ts";
+import { pick } from "./random-at.ts";
+import { type SimulatedTime, slotMs } from "./simulated-time.ts";
+
+/** Customers ask in each of so many slots. While no submission is open, the checks happen then, too. */
+const askedSlots = 10;
+/** The shortest and the longest quiet period: 1 and 30 minutes. */
+const slotsMin = 150;
+const slotsMax = 4_500;
+/** In a run, for each so many slots. */
+const busySlots = 60;
+const counts = [0, 1, 2, 2];
+
+export interface QuietAction {
+  readonly kind: "quiet";
+  /** The first slot that begins in it. */
+  readonly slot: bigint;
+  /** The period has the duration of so many slots. */
+  readonly slots: number;
+  /** Whether the cluster produces blocks, which no source delivers. Otherwise no slot begins. */
+  readonly hasBlocks: boolean;
+}
+
+/** A quiet period, before the slot with this index of the scenario. */
+export interface QuietPeriod {
+  readonly index: number;
+  readonly slots: number;
+  readonly hasBlocks: boolean;
+}
+
+/** In the order of time; at most one before a slot. */
+export function drawQuietPeriods(random: SeededRandom, slots: number): QuietPeriod[] {
+  const count = Math.ceil(slots / busySlots) * pick(random, counts);
+  const drawn = Array.from({ length: count }, () => ({
+    index: random.below(slots),
+    slots: Math.round(slotsMin * (slotsMax / slotsMin) ** (random.below(1_000) / 1_000)),
+    hasBlocks: random.happens(0.6),
+  }));
+  const byIndex = new Map(drawn.map((period) => [period.index, period]));
+  return [...byIndex.values()].toSorted((a, b) => a.index - b.index);
+}
+
+/** The block of a slot that no source delivers: nobody has its shreds. */
+export function undeliveredBlock(slot: bigint): { plan: SlotPlan; blockhash: Uint8Array } {
+  return {
+    plan: { slot, parent: slot - 1n, sets: 1, restartAfter: null, versions: 1 },
+    blockhash: createHash("sha256").update(`${slot}`).digest(),
+  };
+}
+
+interface QuietTimesOptions {
+  readonly time: SimulatedTime;
+  /** The cluster makes the block of this slot, which no source delivers. `number`: seeds its contents. */
+  readonly produce: (number: number, slot: bigint) => void;
+  /** The checks of a slot. `isAsking`: customers ask for open submissions. */
+  readonly check: (isAsking: boolean) => void;
+  /** Whether a submission is open. */
+  readonly isAnyOpen: () => boolean;
+}
+
+/** The quiet periods of one run. */
+export class QuietTimes {
+  readonly #options: QuietTimesOptions;
+  #untilMs = 0;
+  /** The duration of all quiet periods so far. */
+  totalMs = 0;
+
+  constructor(options: QuietTimesOptions) {
+    this.#options = options;
+  }
+
+  get isNow(): boolean {
+    return this.#options.time.nowMs < this.#untilMs;
+  }
+
+  /** `number`: of the event; those behind it seed the slots. */
+  begin({ slot, slots, hasBlocks }: QuietAction, number: number): void {
+    const { time, produce, check, isAnyOpen } = this.#options;
+    const beginMs = time.nowMs;
+    this.#untilMs = beginMs + slots * slotMs;
+    this.totalMs += slots * slotMs;
+    const next = (i: number): void => {
+      if (hasBlocks) produce(number + i, slot + BigInt(i));
+      const isAsking = i % askedSlots === 0;
+      if (isAsking || isAnyOpen()) check(isAsking);
+      if (i + 1 < slots) time.at((beginMs + (i + 1) * slotMs) * 1e6, () => next(i + 1));
+    };
+    next(0);
+  }
+}
