@@ -20,8 +20,8 @@ export const leaderCount = 5;
 const slotsPerTurn = 4;
 /** The leader that is an alternative partner. */
 const partnerTurn = 1;
-/** Slots of the schedule: more than an hour. */
-const scheduledSlots = 40_000;
+/** Slots of the schedule before the run and behind it. */
+const scheduledAround = 4_000;
 const rememberedSlots = 600;
 
 export const signatureBytes = 64;
@@ -111,7 +111,8 @@ export class Cluster {
   /** A key that leads no slot. */
   readonly #stranger: Shredder;
 
-  constructor(seed: number) {
+  /** `slots`: the most that can begin in the run. */
+  constructor(seed: number, slots: number) {
     const keyOf = (name: string) => createHash("sha256").update(`${seed} ${name}`).digest();
     this.#leaders = Array.from(
       { length: leaderCount },
@@ -120,7 +121,7 @@ export class Cluster {
     this.identities = this.#leaders.map(({ publicKey }) => base58.encode(publicKey));
     this.partners = new Set(this.identities.slice(partnerTurn, partnerTurn + 1));
     this.#stranger = new Shredder(keyOf("stranger"));
-    const turns = Array.from({ length: scheduledSlots }, (_, slot) => slot);
+    const turns = Array.from({ length: slots + scheduledAround }, (_, slot) => slot);
     this.schedule = buildSchedule(
       scheduleBegin,
       this.#leaders.map(({ publicKey }, i) => ({

@@ -9,11 +9,14 @@ import type { SlotPlan } from "./cluster.ts";
 import { pick } from "./random-at.ts";
 import { type SimulatedTime, slotMs } from "./simulated-time.ts";
 
-/** Customers ask in each of so many slots. While no submission is open, the checks happen then, too. */
+/** Customers ask in each of so many slots. */
 const askedSlots = 10;
-/** The shortest and the longest quiet period: 1 and 30 minutes. */
+/** Without anything new, the checks happen in each of so many slots, and customers ask seldom. */
+const checkedSlots = 10;
+const seldomAskedSlots = 100;
+/** The shortest and the longest quiet period: a minute and an hour. */
 const slotsMin = 150;
-const slotsMax = 4_500;
+const slotsMax = 9_000;
 /** In a run, for each so many slots. */
 const busySlots = 60;
 const counts = [0, 1, 2, 2];
@@ -61,8 +64,8 @@ interface QuietTimesOptions {
   readonly produce: (number: number, slot: bigint) => void;
   /** The checks of a slot. `isAsking`: customers ask for open submissions. */
   readonly check: (isAsking: boolean) => void;
-  /** Whether a submission is open. */
-  readonly isAnyOpen: () => boolean;
+  /** Whether a submission may still be sent. */
+  readonly isEventful: () => boolean;
 }
 
 /** The quiet periods of one run. */
@@ -82,14 +85,14 @@ export class QuietTimes {
 
   /** `number`: of the event; those behind it seed the slots. */
   begin({ slot, slots, hasBlocks }: QuietAction, number: number): void {
-    const { time, produce, check, isAnyOpen } = this.#options;
+    const { time, produce, check, isEventful } = this.#options;
     const beginMs = time.nowMs;
     this.#untilMs = beginMs + slots * slotMs;
     this.totalMs += slots * slotMs;
     const next = (i: number): void => {
       if (hasBlocks) produce(number + i, slot + BigInt(i));
-      const isAsking = i % askedSlots === 0;
-      if (isAsking || isAnyOpen()) check(isAsking);
+      const isNew = isEventful();
+      if (isNew || i % checkedSlots === 0) check(i % (isNew ? askedSlots : seldomAskedSlots) === 0);
       if (i + 1 < slots) time.at((beginMs + (i + 1) * slotMs) * 1e6, () => next(i + 1));
     };
     next(0);

@@ -46,6 +46,8 @@ const idleMs = 100;
 /** The same in a quiet period, so long after the last event. */
 const quietIdleMs = 1_000;
 const eventfulMs = 15_000;
+/** A submission is sent again for two minutes. */
+const sentForMs = 130_000;
 /** After a start, a change of the clock or a stop of the cluster, slots may be out of range for this time. */
 const unsettledMs = 15_000;
 const endMs = 3_000;
@@ -82,7 +84,7 @@ export class World {
     time: this.#time,
     produce: (number, slot) => this.#guard(() => this.#slots.produceUndelivered(number, slot)),
     check: (isAsking) => this.#guard(() => this.#checkSlot(isAsking)),
-    isAnyOpen: () => (this.#life?.gateway?.counts.open ?? 1) > 0,
+    isEventful: () => this.#time.nowMs - this.#handledMs < sentForMs,
   });
   readonly #disk: SimulatedDisk;
   /** null: the store is SQLite. */
@@ -119,7 +121,7 @@ export class World {
     this.#workers = workersOf(options.seed);
     this.#folder = mkdtempSync(join(options.folder, "simulation-"));
     this.#disk = new SimulatedDisk(this.#time, this.#folder);
-    this.#cluster = new Cluster(options.seed);
+    this.#cluster = new Cluster(options.seed, Math.ceil(this.#endMs / slotMs));
     this.#sources = new Sources(this.#cluster, options.seed, (atMs, arrivals) =>
       this.#arriveAt(atMs, arrivals),
     );
@@ -173,7 +175,7 @@ export class World {
         this.#time.at(event.atMs * 1e6, () => this.#guard(() => this.#handle(event)));
       }
       this.#idle();
-      const lastMs = (events.at(-1)?.atMs ?? 0) + endMs;
+      const lastMs = this.#endMs;
       for (let atMs = 0; atMs < lastMs && !this.#violation; atMs += slotMs)
         await this.#time.runUntil(Math.min(lastMs, atMs + slotMs) * 1e6);
     } finally {
@@ -193,6 +195,11 @@ export class World {
       quietMs: this.#quiet.totalMs,
       violation: this.#violation,
     };
+  }
+
+  /** When the run ends. */
+  get #endMs(): number {
+    return (this.#options.events.at(-1)?.atMs ?? 0) + endMs;
   }
 
   #configOf(choices: Omit<OperatorChoices, "workers">): Config {

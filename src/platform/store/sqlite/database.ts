@@ -110,6 +110,7 @@ export class SqliteDatabase {
   readonly #commit: StatementSyncInstance;
   readonly #savepoint: StatementSyncInstance;
   readonly #release: StatementSyncInstance;
+  readonly #version: StatementSyncInstance;
   readonly #commits: CommitCount;
   #isFull = true;
 
@@ -137,6 +138,7 @@ export class SqliteDatabase {
       this.#commit = database.prepare("COMMIT");
       this.#savepoint = database.prepare("SAVEPOINT one");
       this.#release = database.prepare("RELEASE one");
+      this.#version = database.prepare("PRAGMA data_version");
       this.#commits = new CommitCount(database, path);
     } catch (error) {
       database?.close();
@@ -158,7 +160,7 @@ export class SqliteDatabase {
   /** A number that changes with commits of other connections, but not of this one. */
   foreignVersion(): number {
     try {
-      return Number(pragma(this.#database, "data_version"));
+      return Number(Object.values(this.#version.get() ?? {})[0]);
     } catch {
       return -1; // the batch's own results contain the error
     }
