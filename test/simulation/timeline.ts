@@ -3,7 +3,8 @@
 // One lane for each participant, time from left to right. A mark is a line of the trace; it links to the
 // line in the table below the drawing.
 
-const msPerPixel = 4;
+import { durationText, TimeScale } from "./time-scale.ts";
+
 const laneHeight = 26;
 const labelWidth = 120;
 const margin = 16;
@@ -81,28 +82,26 @@ const escapes: Readonly<Record<string, string>> = {
   '"': "&quot;",
 };
 const escaped = (text: string): string => text.replace(/[&<>"]/g, (sign) => escapes[sign] ?? sign);
-const xOf = (atMs: number): string => (margin + atMs / msPerPixel).toFixed(1);
 
 /** A lane of packets per step: arrivals upwards, departures downwards. */
-function drawPackets(packets: readonly Packets[], top: number): string {
+function drawPackets(packets: readonly Packets[], top: number, scale: TimeScale): string {
   const most = Math.max(1, ...packets.map(({ arrived, left }) => Math.max(arrived, left)));
   const middle = top + packetsHeight / 2;
-  const scale = (packetsHeight / 2 - 2) / most;
+  const pixelsPerPacket = (packetsHeight / 2 - 2) / most;
   return packets
     .map(({ atMs, arrived, left }) => {
-      const up = arrived * scale;
-      const x = xOf(atMs);
+      const up = arrived * pixelsPerPacket;
+      const x = scale.xOf(atMs).toFixed(1);
       return (
         `<g><title>${atMs} ms: ${arrived} packets arrive, ${left} leave</title>` +
         `<rect class="in" x="${x}" y="${(middle - up).toFixed(1)}" width="4" height="${up.toFixed(1)}"/>` +
-        `<rect class="out" x="${x}" y="${middle}" width="4" height="${(left * scale).toFixed(1)}"/></g>`
+        `<rect class="out" x="${x}" y="${middle}" width="4" height="${(left * pixelsPerPacket).toFixed(1)}"/></g>`
       );
     })
     .join("");
 }
 
-function drawMark(mark: Mark, number: number, y: number): string {
-  const x = Number(xOf(mark.atMs));
+function drawMark(mark: Mark, number: number, { x, y }: { x: number; y: number }): string {
   const shape = mark.isEvent
     ? `<path d="M${x} ${y - 7}l6 12h-12z"/>`
     : `<circle cx="${x}" cy="${y}" r="4"/>`;
@@ -116,14 +115,22 @@ function lanesOf(marks: readonly Mark[]): string[] {
   return [...firstLanes, ...customers, "log"].filter((lane) => found.has(lane));
 }
 
-function drawAxis(endMs: number, height: number): string {
-  const seconds = Array.from({ length: Math.ceil(endMs / 1000) + 1 }, (_, second) => second);
-  return seconds
-    .map((second) => {
-      const x = xOf(second * 1000);
-      return `<path class="grid" d="M${x} 16V${height}"/><text x="${x}" y="12">${second} s</text>`;
-    })
-    .join("");
+/** A line for each second, and a band for each gap that is cut short. */
+function drawAxis(scale: TimeScale, height: number): string {
+  const seconds = scale.pieces.flatMap(({ beginMs, endMs }) => {
+    const first = Math.ceil(beginMs / 1000);
+    return Array.from({ length: Math.floor(endMs / 1000) - first + 1 }, (_, i) => first + i);
+  });
+  const lines = seconds.map((second) => {
+    const x = scale.xOf(second * 1000).toFixed(1);
+    return `<path class="grid" d="M${x} 16V${height}"/><text x="${x}" y="12">${second} s</text>`;
+  });
+  const cuts = scale.cuts.map(
+    ({ x, forMs }) =>
+      `<rect class="cut" x="${(x - 15).toFixed(1)}" y="0" width="30" height="${height}"/>` +
+      `<text class="cut-text" x="${x.toFixed(1)}" y="12">${durationText(forMs)}</text>`,
+  );
+  return [...lines, ...cuts].join("");
 }
 
 const style = `
@@ -131,6 +138,7 @@ body { font: 14px/1.4 system-ui, sans-serif; margin: 16px; color: #1d2733; backg
 h1 { font-size: 18px } .bad { color: #b3261e; font-weight: 600 }
 .drawing { overflow-x: auto; display: flex; border: 1px solid #d5dbe2 }
 svg text { font: 11px system-ui, sans-serif; fill: #52606d }
+.cut { fill: #f1f3f6 } svg .cut-text { text-anchor: middle }
 .grid { stroke: #e6eaef } .lane { stroke: #d5dbe2 }
 .event { fill: #1f5fbf } .result { fill: #2e8540 } .violation { fill: #b3261e }
 .in { fill: #8fb4e3 } .out { fill: #8fcfa0 }
@@ -151,9 +159,14 @@ export function timelineOf({ title, lines, violation }: TimelineOptions): string
   const topOf = new Map(lanes.map((lane, i) => [lane, 20 + i * laneHeight]));
   const packetsTop = 20 + lanes.length * laneHeight;
   const height = packetsTop + packetsHeight;
-  const width = Number(xOf(endMs)) + 40;
+  const times = [...marks, ...packets].map(({ atMs }) => atMs);
+  const scale = new TimeScale(times, margin);
+  const width = scale.xOf(endMs) + 40;
   const drawn = marks
-    .map((mark, i) => drawMark(mark, i, (topOf.get(mark.lane) ?? 0) + laneHeight / 2))
+    .map((mark, i) => {
+      const x = Number(scale.xOf(mark.atMs).toFixed(1));
+      return drawMark(mark, i, { x, y: (topOf.get(mark.lane) ?? 0) + laneHeight / 2 });
+    })
     .join("");
   const rowsOfLanes = [...topOf, ["packets", packetsTop] as const];
   const borders = rowsOfLanes.map(([, y]) => `<path class="lane" d="M0 ${y}H${width}"/>`).join("");
@@ -176,12 +189,13 @@ export function timelineOf({ title, lines, violation }: TimelineOptions): string
 <body><h1>${escaped(title)}</h1>
 <p>${verdict}</p>
 <p>Triangles are events of the scenario, circles are what followed from them. Bars are packets per step: arrivals
-above the line, departures below. Each mark leads to its line in the table.</p>
+above the line, departures below. Each mark leads to its line in the table. A gray band is a time in which nothing
+happens.</p>
 <div class="drawing"><svg class="labels" width="${labelWidth}" height="${height}">${labels.join("")}</svg>
 <svg width="${width}" height="${height}" role="img" aria-label="${escaped(title)}">
-${drawAxis(endMs, height)}
+${drawAxis(scale, height)}
 ${borders}
-${drawn}${drawPackets(packets, packetsTop)}
+${drawn}${drawPackets(packets, packetsTop, scale)}
 </svg></div>
 <table>
 ${rows}

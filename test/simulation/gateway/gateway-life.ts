@@ -60,6 +60,7 @@ import type { RelayService } from "../../../src/relay/relay-service.ts";
 import { TipStatistics } from "../../../src/tips/tip-statistics.ts";
 import type { MemoryCallers } from "../http/memory-callers.ts";
 import { createdKeys } from "./created-keys.ts";
+import type { ShownTips } from "./landed-tip-checks.ts";
 import type { ProcessNode } from "./node.ts";
 import { costlyTip, leadersName, partnerNames } from "./partners.ts";
 import { gatewayTipAddress } from "./transactions.ts";
@@ -204,6 +205,7 @@ export class GatewayLife {
   readonly #fastPath: FastPath;
   readonly #tables: GatewayTables;
   readonly #tips: TipStatistics;
+  readonly #wallMs: () => number;
   readonly #observeLandings: () => void;
 
   /** Settles when callers are served. */
@@ -383,6 +385,7 @@ export class GatewayLife {
     this.#hasLeaders = startQuic !== null;
     this.#tables = tables;
     this.#tips = tips;
+    this.#wallMs = () => Number(clock.nowNs() / 1_000_000n);
     this.#fastPath = fastPath;
     this.#pipeline = pipeline;
     this.#routes = routes;
@@ -409,9 +412,9 @@ export class GatewayLife {
     return this.#pipeline.snapshot();
   }
 
-  /** Landed tips in the statistics. */
-  get landedTips(): number {
-    return this.#tips.size;
+  get shownTips(): ShownTips {
+    const { size, snapshot } = this.#tips;
+    return { counted: size, snapshot, wallMs: this.#wallMs() };
   }
 
   get fastPath(): FastPathSnapshot {

@@ -228,6 +228,7 @@ export class GatewayWorld {
 
   clockWasSet(): void {
     this.#checks.withdrawals.clockWasSet();
+    this.#checks.landedTips.unsettle();
   }
 
   /** Compares what is known, and lets customers ask if `isAsking`. Called once in each slot. */
@@ -237,7 +238,7 @@ export class GatewayWorld {
     const { counts, routes, fastPath } = gateway;
     this.#takenNow = fastPath.taken;
     this.#checks.check(this.node.mood, counts, routes, fastPath);
-    this.#checks.checkTips(gateway.landedTips);
+    this.#checks.landedTips.check(gateway.shownTips);
     this.#nonceChecks.check();
     if (isAsking) this.#senders.ask();
   }

@@ -10,7 +10,7 @@ import { Violation } from "../relay-checks.ts";
 import type { SimulatedDisk } from "../simulated-disk.ts";
 import { type AccountRecord, type EndKind, endKinds, newAccountRecord } from "./account-record.ts";
 import type { Chain } from "./chain.ts";
-import { checkLandedTips } from "./landed-tip-check.ts";
+import { LandedTipChecks } from "./landed-tip-checks.ts";
 import type { NodeMood } from "./node.ts";
 import {
   costlyTip,
@@ -64,6 +64,7 @@ interface ChecksOptions {
 
 export class SubmissionChecks {
   readonly withdrawals = new WithdrawalChecks();
+  readonly landedTips: LandedTipChecks;
   readonly #resends: ResendChecks;
   readonly #copies: ResendChecks; // over QUIC to the leaders
   readonly #options: ChecksOptions;
@@ -86,6 +87,12 @@ export class SubmissionChecks {
   constructor(options: ChecksOptions) {
     this.#options = options;
     this.#views = new Map(Object.entries(options.partners));
+    const { chain, nowMs } = options;
+    this.landedTips = new LandedTipChecks({
+      submissions: () => this.#owners.values(),
+      chain,
+      nowMs,
+    });
     this.#resends = new ResendChecks({ ...options, names: ["staked", "builder"] });
     this.#copies = new ResendChecks({ ...options, names: [leadersName] });
   }
@@ -381,6 +388,7 @@ export class SubmissionChecks {
     this.#calls = { possible: 0, acknowledged: 0 };
     this.#ended = new Map();
     this.#refusedMs.clear();
+    this.landedTips.unsettle();
     this.#resends.restarted();
     this.#copies.restarted();
     for (const record of this.#records.values()) record.isEnded = false;
@@ -405,12 +413,6 @@ export class SubmissionChecks {
     // The fast path has sent them, and no submission has adopted them.
     const extra = fastPath.abandoned + fastPath.unclaimed;
     for (const route of routes) checkRouteCounts(route, this.#views.get(route.name), extra);
-  }
-
-  /** `counted`: landed tips in the statistics. */
-  checkTips(counted: number): void {
-    const { chain, nowMs } = this.#options;
-    checkLandedTips(this.#owners.values(), chain, nowMs(), counted);
   }
 
   #checkDue(record: AccountRecord, nowMs: number): void {
