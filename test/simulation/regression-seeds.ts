@@ -108,4 +108,10 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     slots: 60,
     found: "checks: the clock was set back before the model of the tiers had read it",
   },
+  {
+    seed: 2,
+    slots: 150,
+    hasQuietPeriods: true,
+    found: "a connection was cut at the end of a response that was read slowly",
+  },
 ];

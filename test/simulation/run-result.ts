@@ -1,4 +1,4 @@
-// What a run of the simulation returns.
+// The result of a run of the simulation.
 
 import type { Violation } from "./relay-checks.ts";
 

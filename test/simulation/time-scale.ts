@@ -9,12 +9,12 @@ const cutPixels = 70;
 interface Piece {
   readonly beginMs: number;
   readonly endMs: number;
-  /** Of its begin. */
+  /** The place of its begin. */
   readonly x: number;
 }
 
 interface Cut {
-  /** Its middle. */
+  /** The middle of it. */
   readonly x: number;
   readonly forMs: number;
 }

@@ -1,4 +1,4 @@
-// What the checks know about one transaction of one account.
+// The knowledge of the checks about one transaction of one account.
 
 import { OpenAttempts } from "./open-attempts.ts";
 import { ShownTimeline } from "./shown-timeline.ts";
