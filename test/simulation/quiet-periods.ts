@@ -4,9 +4,7 @@
 // them: clocks that nothing corrects, idle connections, back-off, and a return after a long silence.
 
 import { createHash } from "node:crypto";
-import type { SeededRandom } from "../../src/core/seeded-random.ts";
 import type { SlotPlan } from "./cluster.ts";
-import { pick } from "./random-at.ts";
 import { type SimulatedTime, slotMs } from "./simulated-time.ts";
 
 /** Customers ask in each of so many slots. */
@@ -14,13 +12,6 @@ const askedSlots = 10;
 /** Without anything new, the checks happen in each of so many slots, and customers ask seldom. */
 const checkedSlots = 10;
 const seldomAskedSlots = 100;
-/** The shortest and the longest quiet period: a minute and an hour. */
-const slotsMin = 150;
-const slotsMax = 9_000;
-/** In a run, for each so many slots. */
-const busySlots = 60;
-const counts = [0, 1, 2, 2];
-
 export interface QuietAction {
   readonly kind: "quiet";
   /** The first slot that begins in it. */
@@ -29,25 +20,6 @@ export interface QuietAction {
   readonly slots: number;
   /** Whether the cluster produces blocks, which no source delivers. Otherwise no slot begins. */
   readonly hasBlocks: boolean;
-}
-
-/** A quiet period, before the slot with this index of the scenario. */
-export interface QuietPeriod {
-  readonly index: number;
-  readonly slots: number;
-  readonly hasBlocks: boolean;
-}
-
-/** In the order of time; at most one before a slot. */
-export function drawQuietPeriods(random: SeededRandom, slots: number): QuietPeriod[] {
-  const count = Math.ceil(slots / busySlots) * pick(random, counts);
-  const drawn = Array.from({ length: count }, () => ({
-    index: random.below(slots),
-    slots: Math.round(slotsMin * (slotsMax / slotsMin) ** (random.below(1_000) / 1_000)),
-    hasBlocks: random.happens(0.6),
-  }));
-  const byIndex = new Map(drawn.map((period) => [period.index, period]));
-  return [...byIndex.values()].toSorted((a, b) => a.index - b.index);
 }
 
 /** The block of a slot that no source delivers: nobody has its shreds. */

@@ -10,13 +10,12 @@ import {
   drawGatewayActions,
   drawGatewayReloads,
   drawNonceActions,
-  drawSend,
   drawWatchedNonces,
   type GatewayAction,
 } from "./gateway/gateway-scenario.ts";
 import { drawPostgresActions, type PostgresAction } from "./postgres/postgres-scenario.ts";
 import { drawQuicActions, type QuicAction } from "./quic/quic-scenario.ts";
-import { drawQuietPeriods, type QuietAction, type QuietPeriod } from "./quiet-periods.ts";
+import type { QuietAction } from "./quiet-periods.ts";
 import { pick } from "./random-at.ts";
 import { type DiskFailure, diskFailures } from "./simulated-disk.ts";
 import { slotMs } from "./simulated-time.ts";
@@ -45,7 +44,7 @@ export interface FixedDestination {
   readonly tier: string;
 }
 
-type Action =
+export type Action =
   | { readonly kind: "slot"; readonly plan: SlotPlan }
   | {
       readonly kind: "forge";
@@ -95,13 +94,16 @@ type Action =
       readonly forMs: number;
     };
 
-export type ScenarioEvent = (Action | GatewayAction | PostgresAction | QuicAction | QuietAction) & {
+/** An event without its number and its time. */
+export type UntimedEvent = Action | GatewayAction | PostgresAction | QuicAction | QuietAction;
+
+export type ScenarioEvent = UntimedEvent & {
   /** Unique; also the seed of its details. */
   readonly number: number;
   readonly atMs: number;
 };
 
-const customerCount = 3;
+export const customerCount = 3;
 export const accounts = Array.from({ length: customerCount }, (_, i) => ({
   id: `a_${i}`,
   name: `customer-${i}`,
@@ -119,11 +121,9 @@ const firstPostgresNumber = 1 << 28;
 const firstSilenceNumber = 1 << 29;
 const firstWatchNumber = 1 << 30;
 const firstQuicNumber = 2 ** 31;
-const firstQuietNumber = 2 ** 32;
-/** Numbers for the slots and the events of one quiet period. */
-const quietNumbers = 2 ** 16;
+export const firstQuietNumber = 2 ** 32;
 /** When the first slot begins. */
-const firstSlotMs = 100;
+export const firstSlotMs = 100;
 const addressesPerCustomer = 3;
 const fixedAddresses = ["9.9.0.1:9000", "9.9.0.2:9000", "9.9.0.3:9000"];
 const amounts = [3, 10, 15, 40, 60, 100];
@@ -135,12 +135,6 @@ type DrawnKind = Exclude<
   Action["kind"],
   "slot" | "capture" | "disk fails" | "cluster stops" | "close receiver" | "forge unreachable"
 >;
-
-/** An action, and when it happens. */
-interface TimedAction {
-  readonly atMs: number;
-  readonly action: Action | GatewayAction;
-}
 
 /** The probability of each kind of event in a slot. */
 const rates: readonly (readonly [DrawnKind, number])[] = [
@@ -158,7 +152,7 @@ const rates: readonly (readonly [DrawnKind, number])[] = [
 ];
 
 /** The slot with this index in a run without quiet periods. */
-function slotAt(index: number): bigint {
+export function slotAt(index: number): bigint {
   return firstSlot + BigInt(index) + 10n;
 }
 
@@ -172,7 +166,10 @@ function drawFixed(random: SeededRandom): FixedDestination[] {
     .map((address) => ({ address, tier: pick(random, tierNames) }));
 }
 
-function drawAction(random: SeededRandom, kind: DrawnKind): Extract<Action, { kind: DrawnKind }> {
+export function drawAction(
+  random: SeededRandom,
+  kind: DrawnKind,
+): Extract<Action, { kind: DrawnKind }> {
   const source = pick(random, sourceNames);
   const customer = random.below(customerCount);
   switch (kind) {
@@ -427,67 +424,8 @@ export function drawBusyScenario(seed: number, slots: number): ScenarioEvent[] {
   return inOrder(events);
 }
 
-function inOrder(events: readonly ScenarioEvent[]): ScenarioEvent[] {
+export function inOrder(events: readonly ScenarioEvent[]): ScenarioEvent[] {
   return events.toSorted((a, b) => a.atMs - b.atMs || a.number - b.number);
-}
-
-/** The event, later by this number of slots. Slots of the cluster are others then only if it has made blocks. */
-function laterBy(event: ScenarioEvent, { slots, hasBlocks }: QuietPeriod): ScenarioEvent {
-  const later = { ...event, atMs: event.atMs + slots * slotMs };
-  const blocks = hasBlocks ? BigInt(slots) : 0n;
-  if (later.kind === "quiet") return { ...later, slot: later.slot + blocks };
-  if (later.kind !== "slot") return later;
-  const { plan } = later;
-  return {
-    ...later,
-    plan: { ...plan, slot: plan.slot + blocks, parent: plan.parent + blocks },
-  };
-}
-
-/** A crash in it, a clock that is set, and some calls. */
-function drawEventsOf(random: SeededRandom, { slots }: QuietPeriod): TimedAction[] {
-  const durationMs = slots * slotMs;
-  const action = (): Action | GatewayAction => {
-    if (random.happens(0.1)) return drawAction(random, "crash");
-    if (random.happens(0.1)) return drawAction(random, "set clock");
-    if (random.happens(0.3)) return drawAction(random, "register");
-    return drawSend(random, random.below(customerCount));
-  };
-  return Array.from({ length: random.below(6) }, () => ({
-    atMs: random.below(durationMs),
-    action: action(),
-  }));
-}
-
-/** The events of a busy run, with quiet periods between them. */
-function withQuietPeriods(seed: number, slots: number, busy: ScenarioEvent[]): ScenarioEvent[] {
-  const random = new SeededRandom(BigInt(seed) + 0x901e_0000_0000n);
-  let events = busy;
-  let number = firstQuietNumber;
-  // From the last one on, so that a period moves only what follows it.
-  for (const period of drawQuietPeriods(random, slots).toReversed()) {
-    const { index, slots: duration, hasBlocks } = period;
-    const atMs = firstSlotMs + index * slotMs;
-    const moved = events.map((event) => (event.atMs < atMs ? event : laterBy(event, period)));
-    const slot = slotAt(index);
-    const inside = drawEventsOf(random, period).map(({ atMs: afterMs, action }, i) => ({
-      ...action,
-      number: number + duration + i,
-      atMs: atMs + afterMs,
-    }));
-    events = [
-      ...moved,
-      { kind: "quiet", slot, slots: duration, hasBlocks, number, atMs },
-      ...inside,
-    ];
-    number += quietNumbers;
-  }
-  return inOrder(events);
-}
-
-/** `slots`: the busy time of the run. A seed and a number of slots always give the same events. */
-export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
-  return withQuietPeriods(seed, slots, drawBusyScenario(seed, slots));
 }
 
 /** One line for a person. */

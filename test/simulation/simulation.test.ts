@@ -5,9 +5,10 @@ import { describe, expect, it } from "vitest";
 import { guarded } from "./guard.ts";
 import type { Sent } from "./network.ts";
 import { checkFault, faultNames } from "./planted-faults.ts";
+import { drawScenario } from "./quiet-scenario.ts";
 import { regressionSeeds } from "./regression-seeds.ts";
 import type { RunResult } from "./run-result.ts";
-import { drawBusyScenario, drawScenario, hasSlotNode, type ScenarioEvent } from "./scenario.ts";
+import { drawBusyScenario, hasSlotNode, type ScenarioEvent } from "./scenario.ts";
 import { shrink } from "./shrink.ts";
 import { World, type WorldOptions } from "./world.ts";
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { guarded } from "./guard.ts";
-import { drawScenario } from "./scenario.ts";
+import { drawScenario } from "./quiet-scenario.ts";
 import { timelineOf } from "./timeline.ts";
 import { World } from "./world.ts";
 

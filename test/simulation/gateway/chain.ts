@@ -96,6 +96,7 @@ export class Chain {
   readonly #nowMs: () => number;
   #pending: Group[] = [];
   #stoppedUntilMs = Number.NEGATIVE_INFINITY;
+  #addedMs = 0;
 
   /** `nonces`: the accounts before the first block. */
   constructor(nonces: NonceStates, nowMs: () => number) {
@@ -115,6 +116,10 @@ export class Chain {
   /** For this time, the cluster produces and confirms no block. */
   stop(forMs: number): void {
     this.#stoppedUntilMs = Math.max(this.#stoppedUntilMs, this.#nowMs() + forMs);
+  }
+
+  get sinceLastBlockMs(): number {
+    return this.#nowMs() - this.#addedMs;
   }
 
   get isStopped(): boolean {
@@ -185,6 +190,7 @@ export class Chain {
       nonces,
     };
     this.blocks.push(block);
+    this.#addedMs = this.#nowMs();
     this.#bySlot.set(slot, block);
     this.#byHash.set(block.hash, block);
     for (const signature of landed.keys()) {

@@ -94,7 +94,7 @@ export function drawSend(random: SeededRandom, customer: number): GatewayAction 
   };
 }
 
-function drawAction(
+export function drawAction(
   random: SeededRandom,
   kind: (typeof rates)[number][0],
   customers: number,

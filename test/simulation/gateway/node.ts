@@ -82,6 +82,8 @@ function chainTransactionOf(wire: Uint8Array): ChainTransaction {
   };
 }
 
+const caughtUpMs = 3_000;
+
 export class SimulatedNode {
   readonly #options: NodeOptions;
   #mood: NodeMood = "healthy";
@@ -169,7 +171,9 @@ export class SimulatedNode {
     return (this.#options.chain.blocks[0]?.slot ?? firstSlot) - 1n;
   }
 
+  /** In blocks. A node that lags catches up while the cluster produces none. */
   #lag(): number {
+    if (this.#options.chain.sinceLastBlockMs > caughtUpMs) return 0;
     if (this.#mood === "lags") return lagBlocks;
     return this.#mood === "varies" ? this.#answers++ % (lagBlocks + 1) : 0;
   }

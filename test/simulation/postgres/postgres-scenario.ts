@@ -27,7 +27,7 @@ export function isOnPostgres(seed: number): boolean {
 
 const shares = [0.02, 0.06, 0.15];
 
-function drawAction(random: SeededRandom): PostgresAction {
+export function drawAction(random: SeededRandom): PostgresAction {
   const kind = random.below(10);
   const forMs = random.below(2_500);
   const noticedMs = random.happens(0.5) ? 0 : random.below(3_000);

@@ -27,6 +27,7 @@ export function hasLeaderRoute(seed: number): boolean {
 
 const shares = [0.02, 0.06, 0.15];
 const lossShares = [0.05, 0.3, 0.7, 1];
+export const quicKinds = ["leaders change", "packets are lost", "quic process fails"] as const;
 /** Each seed has some of the kinds. */
 const kindsOfSeeds: readonly (readonly QuicAction["kind"][])[] = [
   ["leaders change"],
@@ -35,7 +36,7 @@ const kindsOfSeeds: readonly (readonly QuicAction["kind"][])[] = [
   ["leaders change", "leaders change", "packets are lost", "quic process fails"],
 ];
 
-function drawAction(
+export function drawAction(
   random: SeededRandom,
   kinds: readonly QuicAction["kind"][],
   leaderCount: number,
