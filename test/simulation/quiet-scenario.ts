@@ -78,7 +78,7 @@ const kinds = [
   "surroundings",
 ] as const;
 
-/** What happens in a quiet period. Nodes and partners may fail for most of it. */
+/** An event of a quiet period. Nodes and partners may fail for most of it. */
 function drawEvent(random: SeededRandom, seed: number, durationMs: number): UntimedEvent {
   const kind = pick(random, kinds);
   switch (kind) {
@@ -98,7 +98,12 @@ function drawEvent(random: SeededRandom, seed: number, durationMs: number): Unti
         failure: pick(random, diskFailures),
         forMs: random.below(30_000),
       };
-    default:
+    case "register":
+    case "add destination":
+    case "remove destination":
+    case "reload":
+    case "crash":
+    case "set clock":
       return drawAction(random, kind);
   }
 }
