@@ -46,8 +46,17 @@ interface FoundFault {
   readonly text: string;
 }
 
+interface FaultRuns {
+  /** Most runs. */
+  readonly seeds: number;
+  /** Busy slots of each. */
+  readonly slots: number;
+  /** Without quiet periods. */
+  readonly isBusy: boolean;
+}
+
 /** Runs seeds 1, 2, … of the system with this fault until one violates an invariant. */
-export function findFault(name: string, seedsMax: number, slots: number): FoundFault {
+export function findFault(name: string, { seeds, slots, isBusy }: FaultRuns): FoundFault {
   const copy = mkdtempSync(join(tmpdir(), "shredway-fault-"));
   try {
     // With the times of the files, so that only what the patch changed is built.
@@ -67,7 +76,8 @@ export function findFault(name: string, seedsMax: number, slots: number): FoundF
       });
       if (built.status !== 0) return { name, runs: null, text: lastLine(built.stderr) };
     }
-    return runCopy(name, copy, ["--seeds", `${seedsMax}`, "--steps", `${slots}`, "--no-shrink"]);
+    const runs = ["--seeds", `${seeds}`, "--steps", `${slots}`, "--no-shrink"];
+    return runCopy(name, copy, isBusy ? [...runs, "--busy"] : runs);
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }

@@ -167,10 +167,11 @@ async function runSeed(seed: number, options: Options, folder: string): Promise<
 }
 
 /** Returns whether all were found. */
-function runFaults(names: readonly string[], { seeds, slots }: Options): boolean {
+function runFaults(names: readonly string[], { seeds, slots, isBusy }: Options): boolean {
   let areFound = true;
   for (const name of names) {
-    const { runs, text } = findFault(name, seeds > 1 ? seeds : faultSeeds, slots);
+    const most = seeds > 1 ? seeds : faultSeeds;
+    const { runs, text } = findFault(name, { seeds: most, slots, isBusy });
     areFound &&= runs !== null;
     console.log(`| ${name} | ${runs ?? "not found"} | ${text} |`);
   }

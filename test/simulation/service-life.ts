@@ -144,6 +144,8 @@ export interface LifeOptions {
   readonly partners: ReadonlySet<string>;
   /** Whether a submission waits for the disk. */
   readonly isDurable: boolean;
+  /** Most ended transactions in memory. */
+  readonly endedMax: number;
   /** In lamports. */
   readonly minimumTip: number;
   readonly random: SeededRandom;
@@ -295,6 +297,7 @@ export class ServiceLife {
       journalPath: options.postgres ? null : disk.databasePath,
       journalCalls: disk.journalCalls,
       isDurable: options.isDurable,
+      endedMax: options.endedMax,
       minimumTip: options.minimumTip,
       relay: opened.relay,
       network,

@@ -9,6 +9,7 @@ import { encodeEndpoint } from "../../src/relay/data-plane/tables.ts";
 import { Cluster } from "./cluster.ts";
 import { Customers } from "./customers.ts";
 import { GatewayWorld } from "./gateway/gateway-world.ts";
+import { endedMaxOf } from "./gateway/memory-checks.ts";
 import { LeaderSlots } from "./leader-slots.ts";
 import { addressKey, type Sent, stepRelay } from "./network.ts";
 import { isOnPostgres } from "./postgres/postgres-scenario.ts";
@@ -260,6 +261,7 @@ export class World {
     const opening = ServiceLife.open({
       process,
       isDurable: seed % 2 === 0,
+      endedMax: endedMaxOf(seed),
       minimumTip: this.#gateway.minimumTip,
       node: this.#gateway.node.ofProcess(process.clock),
       startQuic: this.#gateway.quicStarter(this.#wall, (close) => process.onKill(close)),

@@ -61,6 +61,7 @@ import { TipStatistics } from "../../../src/tips/tip-statistics.ts";
 import type { MemoryCallers } from "../http/memory-callers.ts";
 import { createdKeys } from "./created-keys.ts";
 import type { ShownTips } from "./landed-tip-checks.ts";
+import { leaderQueueMax } from "./memory-checks.ts";
 import type { ProcessNode } from "./node.ts";
 import { costlyTip, leadersName, partnerNames } from "./partners.ts";
 import { gatewayTipAddress } from "./transactions.ts";
@@ -90,7 +91,7 @@ const leaderRoute = {
   name: leadersName,
   kind: "tpu",
   connections: 3,
-  queueMax: 16,
+  queueMax: leaderQueueMax,
   timeoutMs: partnerTimeoutMs,
   connectAheadSlots: 8,
 } as const;
@@ -144,6 +145,8 @@ export interface GatewayLifeOptions {
   readonly minimumTip: number;
   /** Whether a submission waits for its commit; otherwise it waits for the journal. */
   readonly isDurable: boolean;
+  /** Most ended transactions in memory. */
+  readonly endedMax: number;
   readonly relay: Relay;
   readonly service: RelayService;
   readonly verifier: SignatureVerifier;
@@ -281,6 +284,7 @@ export class GatewayLife {
       partners,
       callers,
       minimumTip,
+      endedMax,
       startQuic,
     }: GatewayLifeOptions,
     opened: {
@@ -329,7 +333,7 @@ export class GatewayLife {
         inspect: (wire) => tables.inspector.inspect(wire),
         submitted: (signature) => fastPath.note(signature),
       },
-      limits,
+      { ...limits, endedMax },
     );
     const rates = new RateLimits(100);
     // The threads of the verifier run in real time, so that every check runs in this thread.

@@ -12,6 +12,7 @@ import { type SimulatedTime, slotMs, type WallTime } from "../simulated-time.ts"
 import { Chain, type SlotContents } from "./chain.ts";
 import { fundingAddress, type GatewayLife } from "./gateway-life.ts";
 import type { GatewayAction } from "./gateway-scenario.ts";
+import { checkMemory } from "./memory-checks.ts";
 import type { PartnerListener } from "./memory-network.ts";
 import { MinimumTips } from "./minimum-tips.ts";
 import { SimulatedNode } from "./node.ts";
@@ -240,6 +241,7 @@ export class GatewayWorld {
     this.#checks.check(this.node.mood, counts, routes, fastPath);
     this.#checks.landedTips.check(gateway.shownTips);
     this.#nonceChecks.check();
+    checkMemory(this.#options.seed, counts, routes);
     if (isAsking) this.#senders.ask();
   }
 
