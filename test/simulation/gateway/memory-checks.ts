@@ -7,7 +7,7 @@ import { leadersName } from "./partners.ts";
 
 /** Transactions that wait for leaders. */
 export const leaderQueueMax = 16;
-/** Those that wait for a partner, by default. */
+/** The same for a partner, by default. */
 const partnerQueueMax = 1_024;
 /** Less than a run has, so that older ended transactions are read from the store. */
 const fewEnded = 12;
