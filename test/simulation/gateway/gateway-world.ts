@@ -12,7 +12,7 @@ import { type SimulatedTime, slotMs, type WallTime } from "../simulated-time.ts"
 import { Chain, type SlotContents } from "./chain.ts";
 import { fundingAddress, type GatewayLife } from "./gateway-life.ts";
 import type { GatewayAction } from "./gateway-scenario.ts";
-import { checkMemory } from "./memory-checks.ts";
+import { checkMemory, forgetsEnded } from "./memory-checks.ts";
 import type { PartnerListener } from "./memory-network.ts";
 import { MinimumTips } from "./minimum-tips.ts";
 import { SimulatedNode } from "./node.ts";
@@ -101,7 +101,13 @@ export class GatewayWorld {
       : null;
     this.#leaders = leaders;
     const views = { ...partners, ...(leaders && { [leadersName]: leaders }) };
-    const checks = new SubmissionChecks({ chain, partners: views, disk, nowMs });
+    const checks = new SubmissionChecks({
+      chain,
+      partners: views,
+      disk,
+      nowMs,
+      forgetsEnded: forgetsEnded(options.seed),
+    });
     this.#checks = checks;
     const nonceChecks = new NonceChecks({ chain, node, disk, submissions: checks, nowMs });
     const minimumTips = new MinimumTips(nowMs);

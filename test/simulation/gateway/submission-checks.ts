@@ -60,6 +60,8 @@ interface ChecksOptions {
   readonly partners: PartnerViews;
   readonly disk: SimulatedDisk;
   readonly nowMs: () => number;
+  /** Only few ended transactions remain in memory. */
+  readonly forgetsEnded: boolean;
 }
 
 export class SubmissionChecks {
@@ -344,7 +346,9 @@ export class SubmissionChecks {
     record.isEnded = true;
     const ended = this.#ended.get(end) ?? new Map<string, boolean>();
     this.#ended.set(end, ended);
-    if (!ended.has(signature)) ended.set(signature, isFirst);
+    // What has left the memory counts again when another customer submits it.
+    const key = this.#options.forgetsEnded ? `${record.customer} ${signature}` : signature;
+    if (!ended.has(key)) ended.set(key, isFirst);
   }
 
   /** The fact that contradicts the end; null: none. */
