@@ -346,7 +346,7 @@ export class SubmissionChecks {
     record.isEnded = true;
     const ended = this.#ended.get(end) ?? new Map<string, boolean>();
     this.#ended.set(end, ended);
-    // What has left the memory counts again when another customer submits it.
+    // It counts again when it has left the memory and another customer submits it.
     const key = this.#options.forgetsEnded ? `${record.customer} ${signature}` : signature;
     if (!ended.has(key)) ended.set(key, isFirst);
   }
