@@ -91,6 +91,11 @@ function placeName({ slot, isCode, index }: ShredPlace): string {
   return `${slot} ${isCode ? "code" : "data"} ${index}`;
 }
 
+/** Hash of a slot's block that no source delivers, so that nobody has its shreds. */
+export function undeliveredBlockhash(slot: bigint): Uint8Array {
+  return createHash("sha256").update(`${slot}`).digest();
+}
+
 function turnOf(slot: bigint): number {
   return Math.floor(Number(slot - scheduleBegin) / slotsPerTurn) % leaderCount;
 }
@@ -215,7 +220,7 @@ export class Cluster {
   ): Uint8Array[] {
     const parent = this.#ends.get(plan.parent) ?? {
       slot: plan.parent,
-      blockhash: createHash("sha256").update(`${plan.parent}`).digest(),
+      blockhash: undeliveredBlockhash(plan.parent),
       lastRoot: createHash("sha256").update(`root ${plan.parent}`).digest(),
     };
     const block = new BlockShreds({

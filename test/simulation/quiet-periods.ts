@@ -3,8 +3,6 @@
 // They take most of the simulated time and little of the real one. What depends on long times happens in
 // them: clocks that nothing corrects, idle connections, back-off, and a return after a long silence.
 
-import { createHash } from "node:crypto";
-import type { SlotPlan } from "./cluster.ts";
 import { type SimulatedTime, slotMs } from "./simulated-time.ts";
 
 /** Customers ask in each of so many slots. */
@@ -12,6 +10,7 @@ const askedSlots = 10;
 /** Without anything new, the checks happen in each of so many slots, and customers ask seldom. */
 const checkedSlots = 10;
 const seldomAskedSlots = 100;
+
 export interface QuietAction {
   readonly kind: "quiet";
   /** The first slot that begins in it. */
@@ -20,14 +19,6 @@ export interface QuietAction {
   readonly slots: number;
   /** Whether the cluster produces blocks, which no source delivers. Otherwise no slot begins. */
   readonly hasBlocks: boolean;
-}
-
-/** The block of a slot that no source delivers: nobody has its shreds. */
-export function undeliveredBlock(slot: bigint): { plan: SlotPlan; blockhash: Uint8Array } {
-  return {
-    plan: { slot, parent: slot - 1n, sets: 1, restartAfter: null, versions: 1 },
-    blockhash: createHash("sha256").update(`${slot}`).digest(),
-  };
 }
 
 interface QuietTimesOptions {

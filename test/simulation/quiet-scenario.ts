@@ -37,7 +37,7 @@ interface QuietPeriod {
   readonly hasBlocks: boolean;
 }
 
-/** In the order of time; at most one before a slot. */
+/** The last one first; at most one before a slot. */
 function drawPeriods(random: SeededRandom, slots: number): QuietPeriod[] {
   const count = Math.ceil(slots / busySlots) * pick(random, counts);
   const drawn = Array.from({ length: count }, () => ({
@@ -46,7 +46,7 @@ function drawPeriods(random: SeededRandom, slots: number): QuietPeriod[] {
     hasBlocks: random.happens(0.6),
   }));
   const byIndex = new Map(drawn.map((period) => [period.index, period]));
-  return [...byIndex.values()].toSorted((a, b) => a.index - b.index);
+  return [...byIndex.values()].toSorted((a, b) => b.index - a.index);
 }
 
 /** The event, later by this period. Slots of the cluster are others then only if it has made blocks. */
@@ -113,8 +113,8 @@ function withQuietPeriods(seed: number, slots: number, busy: ScenarioEvent[]): S
   const random = new SeededRandom(BigInt(seed) + 0x901e_0000_0000n);
   let events = busy;
   let number = firstQuietNumber;
-  // From the last one on, so that a period moves only what follows it.
-  for (const period of drawPeriods(random, slots).toReversed()) {
+  // A period moves what follows it.
+  for (const period of drawPeriods(random, slots)) {
     const { index, slots: duration, hasBlocks } = period;
     const atMs = firstSlotMs + index * slotMs;
     const durationMs = duration * slotMs;

@@ -44,7 +44,7 @@ export interface FixedDestination {
   readonly tier: string;
 }
 
-export type Action =
+type Action =
   | { readonly kind: "slot"; readonly plan: SlotPlan }
   | {
       readonly kind: "forge";

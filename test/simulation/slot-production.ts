@@ -1,8 +1,7 @@
 // The slots of one run: their leaders' blocks, which sources deliver or not, and the newest one.
 
-import { type Cluster, firstSlot, type SlotPlan } from "./cluster.ts";
+import { type Cluster, firstSlot, type SlotPlan, undeliveredBlockhash } from "./cluster.ts";
 import type { GatewayWorld } from "./gateway/gateway-world.ts";
-import { undeliveredBlock } from "./quiet-periods.ts";
 import type { ScenarioEvent } from "./scenario.ts";
 import { type SimulatedTime, slotMs } from "./simulated-time.ts";
 import type { Sources } from "./sources.ts";
@@ -58,9 +57,9 @@ export class SlotProduction {
   /** No source delivers the block of this slot. `number`: seeds its contents. */
   produceUndelivered(number: number, slot: bigint): void {
     this.#begin(slot);
-    const { plan, blockhash } = undeliveredBlock(slot);
+    const plan = { slot, parent: slot - 1n, sets: 1, restartAfter: null, versions: 1 };
     const gateway = this.#options.gateway();
-    gateway.chain.add(plan, gateway.fill(number, plan), blockhash);
+    gateway.chain.add(plan, gateway.fill(number, plan), undeliveredBlockhash(slot));
   }
 
   #begin(slot: bigint): void {

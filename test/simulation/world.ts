@@ -47,8 +47,8 @@ const idleMs = 100;
 /** The same in a quiet period, so long after the last event. */
 const quietIdleMs = 1_000;
 const eventfulMs = 15_000;
-/** A submission is sent again for two minutes. */
-const sentForMs = 130_000;
+/** A submission may be sent again for so long: two minutes, and more if the clock is set back. */
+const maySendMs = 130_000;
 /** After a start, a change of the clock or a stop of the cluster, slots may be out of range for this time. */
 const unsettledMs = 15_000;
 const endMs = 3_000;
@@ -85,7 +85,7 @@ export class World {
     time: this.#time,
     produce: (number, slot) => this.#guard(() => this.#slots.produceUndelivered(number, slot)),
     check: (isAsking) => this.#guard(() => this.#checkSlot(isAsking)),
-    isEventful: () => this.#time.nowMs - this.#handledMs < sentForMs,
+    isEventful: () => this.#time.nowMs - this.#handledMs < maySendMs,
   });
   readonly #disk: SimulatedDisk;
   /** null: the store is SQLite. */

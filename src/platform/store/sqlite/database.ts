@@ -63,9 +63,9 @@ export function failureOf(error: unknown): Failure {
   return { code: typeof sqliteCodeName === "string" ? sqliteCodeName : "", message };
 }
 
-/** The first value of the row with which SQLite answers `PRAGMA ${text}`. */
-function pragma(database: DatabaseSyncInstance, text: string): unknown {
-  const row: readonly unknown[] | undefined = database.prepare(`PRAGMA ${text}`).get();
+/** The first value of the row with which SQLite answers. */
+function firstValue(statement: StatementSyncInstance): unknown {
+  const row: readonly unknown[] | undefined = statement.get();
   return row?.[0];
 }
 
@@ -122,7 +122,7 @@ export class SqliteDatabase {
       checkCommits(path, busyMs);
       database = new DatabaseSync(path, { timeout: busyMs, ...asStored });
       this.#database = database;
-      const mode = pragma(database, "journal_mode = WAL");
+      const mode = firstValue(database.prepare("PRAGMA journal_mode = WAL"));
       if (mode !== "wal") {
         const got = quote(mode);
         throw new Error(`expected a file system that can hold a write-ahead log, got mode ${got}`);
@@ -160,7 +160,7 @@ export class SqliteDatabase {
   /** A number that changes with commits of other connections, but not of this one. */
   foreignVersion(): number {
     try {
-      return Number(Object.values(this.#version.get() ?? {})[0]);
+      return Number(firstValue(this.#version));
     } catch {
       return -1; // the batch's own results contain the error
     }
