@@ -109,6 +109,11 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     found: "checks: the clock was set back before the model of the tiers had read it",
   },
   {
+    seed: 624,
+    slots: 150,
+    found: "checks: a destination lost its tier and got one again before the counters were read",
+  },
+  {
     seed: 2,
     slots: 150,
     hasQuietPeriods: true,

@@ -158,6 +158,8 @@ export class RelayChecks {
   /** When the entitlement of a destination last changed. */
   readonly #changes = new Map<string, Entitlement & { readonly sinceMs: number }>();
   #counts: Counts = new Map();
+  /** When the counters were last read. */
+  #readMs = 0;
   /** The counters of each source when they were last read, by its name. */
   readonly #verdicts = new Map<string, Readonly<Record<VerdictName, bigint>>>();
   #window = newWindow();
@@ -294,6 +296,7 @@ export class RelayChecks {
       sources.map(({ name }, source) => ({ name, refused: excuses[source] ?? 0 })),
       failures,
     );
+    this.#readMs = facts.nowMs;
     this.#window = newWindow();
   }
 
@@ -400,22 +403,34 @@ export class RelayChecks {
 
   /** Returns the failed datagrams by destination. Those that have left must be counted as sent. */
   #checkDestinations(snapshot: RelaySnapshot, before: Counts): Map<string, bigint> {
-    const { left } = this.#window;
     const failures = new Map<string, bigint>();
     for (const row of snapshot.destinations) {
       const address = this.#keyOf(row.address);
+      const left = BigInt(this.#window.left.get(address) ?? 0);
       const failed = sumOf(row.failed);
       this.#counts.set(`sent ${address}`, row.sent);
       this.#counts.set(`failed ${address}`, failed);
+      const sentBefore = before.get(`sent ${address}`) ?? 0n;
+      // A destination that lost its tier and got one again in this window has a new row. What left before
+      // is in the old one.
+      if (row.sent < sentBefore && row.sent <= left && this.#hasChanged(address)) {
+        failures.set(address, failed);
+        continue;
+      }
       failures.set(address, failed - (before.get(`failed ${address}`) ?? 0n));
-      const counted = row.sent - (before.get(`sent ${address}`) ?? 0n);
-      if (counted === BigInt(left.get(address) ?? 0)) continue;
+      const counted = row.sent - sentBefore;
+      if (counted === left) continue;
       throw new Violation(
         "counters match what left",
-        `${row.address}: ${left.get(address) ?? 0} datagrams left, ${counted} were counted`,
+        `${row.address}: ${left} datagrams left, ${counted} were counted`,
       );
     }
     return failures;
+  }
+
+  /** Whether the entitlement of the destination has changed since the counters were last read. */
+  #hasChanged(address: string): boolean {
+    return (this.#changes.get(address)?.sinceMs ?? 0) > this.#readMs;
   }
 
   #bitOf(address: string): number {

@@ -65,6 +65,18 @@ function writable(path: string | undefined): string | undefined {
   }
 }
 
+/** Names of the faults to find; null: none. */
+function namesOfFaults(isAsked: boolean, names: readonly string[]): readonly string[] | null {
+  const known = faultNames();
+  if (!isAsked && names[0] !== undefined)
+    throw new RangeError(`expected options only, got ${names[0]}`);
+  for (const name of names)
+    if (!known.includes(name))
+      throw new RangeError(`--faults: expected one of ${known.join(", ")}, got ${name}`);
+  if (!isAsked) return null;
+  return names.length > 0 ? names : known;
+}
+
 function readOptions(): Options {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
@@ -97,7 +109,7 @@ function readOptions(): Options {
     html: writable(values.html),
     repeat: values.repeat,
     shrinks: !values["no-shrink"],
-    faults: values.faults ? (positionals.length > 0 ? positionals : faultNames()) : null,
+    faults: namesOfFaults(values.faults, positionals),
   };
 }
 
