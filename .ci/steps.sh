@@ -1,0 +1,108 @@
+# The steps of .ci/run: each runs within a time limit, leaves a log and is counted.
+# shellcheck shell=bash
+# The caller sets `logs`, a folder.
+
+passed=0
+failed=0
+declare -A seconds_of # by the name of the step
+declare -A process_of # in the background, by the name of the function
+
+# count NAME STATUS SECONDS LOG: one line, and the end of the log if the step failed.
+count() {
+  seconds_of[$1]=$3
+  if [ "$2" -eq 0 ]; then
+    passed=$((passed + 1))
+    printf 'ok      %s (%d s)\n' "$1" "$3"
+  else
+    failed=$((failed + 1))
+    printf 'FAILED  %s (%d s, status %d)\n' "$1" "$3" "$2"
+    tail -n 150 "$4"
+    df -h "$logs" /dev/shm
+    free -m
+  fi
+}
+
+# processes_of PROCESS: it and everything that it has started.
+processes_of() {
+  local child
+  echo "$1"
+  for child in $(pgrep -P "$1"); do processes_of "$child"; done
+}
+
+# Ends what still runs in the background.
+end_background() {
+  local process
+  for process in "${process_of[@]}"; do
+    mapfile -t processes < <(processes_of "$process")
+    kill -KILL "${processes[@]}" 2>/dev/null
+  done
+}
+
+# within SECONDS COMMAND…: runs it. After this time, prints its processes, ends them and returns 124.
+within() {
+  local limit=$1 end=$((SECONDS + $1)) command
+  shift
+  set -m # otherwise, it would ignore SIGINT
+  "$@" &
+  command=$!
+  set +m
+  while kill -0 "$command" 2>/dev/null; do
+    sleep 0.2
+    [ "$SECONDS" -lt "$end" ] && continue
+    mapfile -t processes < <(processes_of "$command")
+    ps -o pid,ppid,stat,wchan:16,etime,time,args -p "$(IFS=,; echo "${processes[*]}")"
+    kill -KILL "${processes[@]}" 2>/dev/null
+    wait "$command" 2>/dev/null
+    echo "$1 did not end within $limit s"
+    return 124
+  done
+  wait "$command"
+}
+
+# step SECONDS NAME COMMAND…: runs it within this time and counts it.
+step() {
+  local limit=$1 name=$2 begin=$SECONDS
+  shift 2
+  within "$limit" "$@" >"$logs/step.log" 2>&1
+  count "$name" $? $((SECONDS - begin)) "$logs/step.log"
+}
+
+# start PRIORITY SECONDS FUNCTION…: runs the functions in the background, one after the other and each
+# within this time. `await` reports each result.
+start() {
+  local priority=$1 limit=$2 name
+  shift 2
+  set -m # otherwise, it would ignore SIGINT
+  (
+    renice -n "$priority" "$BASHPID"
+    for name in "$@"; do
+      begin=$SECONDS
+      within "$limit" "$name" >"$logs/$name.log" 2>&1
+      echo "$? $((SECONDS - begin))" >"$logs/$name.part"
+      mv "$logs/$name.part" "$logs/$name.end"
+    done
+  ) >"$logs/background.log" 2>&1 &
+  for name in "$@"; do process_of[$name]=$!; done
+  set +m
+}
+
+# await NAME FUNCTION: waits for FUNCTION in the background and counts its result.
+await() {
+  local status seconds
+  until [ -e "$logs/$2.end" ]; do
+    kill -0 "${process_of[$2]}" 2>/dev/null || [ -e "$logs/$2.end" ] || echo "1 0" >"$logs/$2.end"
+    sleep 0.5
+  done
+  unset "process_of[$2]"
+  read -r status seconds <"$logs/$2.end"
+  count "$1" "$status" "$seconds" "$logs/$2.log"
+}
+
+# Prints the longest steps and the totals. Returns 1 if any has failed.
+report() {
+  local name
+  echo "slowest steps:"
+  for name in "${!seconds_of[@]}"; do echo "  ${seconds_of[$name]} s  $name"; done | sort -rn | head -n 5
+  echo "$passed passed, $failed failed"
+  [ "$failed" -eq 0 ]
+}
