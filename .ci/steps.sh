@@ -16,6 +16,7 @@ count() {
   else
     failed=$((failed + 1))
     printf 'FAILED  %s (%d s, status %d)\n' "$1" "$3" "$2"
+    grep -B 10 '^FAILED  ' "$4" # native tests that failed
     tail -n 150 "$4"
     df -h "$logs" /dev/shm
     free -m

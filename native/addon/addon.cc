@@ -293,6 +293,7 @@ Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
   exports.Set("ConnectionSocket", ConnectionSocketHandle::define(env));
   exports.Set("FastPath", FastPathHandle::define(env));
   exports.Set("SimulatedFastPath", FastPathHandle::define_simulated(env));
+  exports.Set("writeOffer", Napi::Function::New<write_offer_of>(env));
   exports.Set("findCoSigningPlace", Napi::Function::New<find_co_signing_place>(env));
   exports.Set("encodeBase58", Napi::Function::New<encode_base58>(env));
   exports.Set("decodeBase58", Napi::Function::New<decode_base58>(env));

@@ -117,6 +117,17 @@ bool read_u64(const Napi::Value& value, const char* name, uint64_t& out) {
   return true;
 }
 
+bool read_safe_integer(const Napi::Value& value, const char* name, uint64_t& out) {
+  constexpr double kMax = 9007199254740991;
+  const double number = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : -1;
+  // Comparisons with NaN are false.
+  if (!(number >= 0 && number <= kMax && number == std::trunc(number)))
+    return fail(value.Env(),
+                std::string(name) + ": expected an integer from 0 to 2^53 - 1" + received(value));
+  out = static_cast<uint64_t>(number);
+  return true;
+}
+
 bool read_cpus(const Napi::Value& value, std::vector<int>& out) {
   if (!value.IsArray())
     return fail(value.Env(), "cpus: expected an array of numbers" + received(value));

@@ -84,6 +84,8 @@ bool read_optional_enum(const Napi::Object& object, const char* name, Enum& out)
   return true;
 }
 bool read_u64(const Napi::Value& value, const char* name, uint64_t& out);
+// A number that is an integer in [0, 2^53 - 1].
+bool read_safe_integer(const Napi::Value& value, const char* name, uint64_t& out);
 // An array of CPU numbers.
 bool read_cpus(const Napi::Value& value, std::vector<int>& out);
 // An array of strings.

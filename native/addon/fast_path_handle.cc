@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "addon/arguments.h"
-
 namespace shredway::addon {
 namespace {
 
@@ -23,32 +21,34 @@ bool read_text(const Napi::Value& value, const char* name, std::string& out) {
   return true;
 }
 
-// Memory for a TakenRecord.
-bool read_record(const Napi::Value& value, Bytes& into) {
+bool read_number(const Napi::CallbackInfo& info, size_t place, const char* name, uint32_t& out) {
+  return read_u32(info[place], name, UINT32_MAX, out);
+}
+
+}  // namespace
+
+bool FastPathHandle::read_record(const Napi::Value& value, Bytes& into) {
   if (!read_bytes(value, "into", into)) return false;
   if (into.length >= sizeof(TakenRecord)) return true;
   return fail(value.Env(), "into: expected " + std::to_string(sizeof(TakenRecord)) +
                                " bytes, got " + std::to_string(into.length));
 }
 
-void write_record(const TakenRequest& taken, const Bytes& into) {
+Napi::Value FastPathHandle::write_record(Napi::Env env, const std::optional<TakenRequest>& taken,
+                                         const Bytes& into) {
+  if (!taken) return Napi::Number::New(env, 0);
   TakenRecord record{};
-  record.taken_ns = taken.taken_ns;
-  record.signature_length = taken.signature_length;
-  record.send_count = taken.send_count;
-  std::copy_n(taken.signature.begin(), taken.signature_length, record.signature);
-  for (uint32_t i = 0; i < taken.send_count; i++) {
-    const FastSend& send = taken.sends[i];
+  record.taken_ns = taken->taken_ns;
+  record.signature_length = taken->signature_length;
+  record.send_count = taken->send_count;
+  std::copy_n(taken->signature.begin(), taken->signature_length, record.signature);
+  for (uint32_t i = 0; i < taken->send_count; i++) {
+    const FastSend& send = taken->sends[i];
     record.sends[i] = {send.route, send.loan, send.id, send.wire_bytes, send.sent_ns};
   }
   std::memcpy(const_cast<uint8_t*>(into.data), &record, sizeof record);
+  return Napi::Number::New(env, taken->send_count);
 }
-
-bool read_number(const Napi::CallbackInfo& info, size_t place, const char* name, uint32_t& out) {
-  return read_u32(info[place], name, UINT32_MAX, out);
-}
-
-}  // namespace
 
 std::vector<Napi::ClassPropertyDescriptor<FastPathHandle>> FastPathHandle::methods() {
   return {InstanceMethod<&FastPathHandle::set_rules>("setRules"),
@@ -64,6 +64,12 @@ std::vector<Napi::ClassPropertyDescriptor<FastPathHandle>> FastPathHandle::metho
           InstanceMethod<&FastPathHandle::claim>("claim"),
           InstanceMethod<&FastPathHandle::is_taken>("isTaken"),
           InstanceMethod<&FastPathHandle::unwatch>("unwatch"),
+          InstanceMethod<&FastPathHandle::open_offers>("openOffers"),
+          InstanceMethod<&FastPathHandle::watch_offers>("watchOffers"),
+          InstanceMethod<&FastPathHandle::forget_offers>("forgetOffers"),
+          InstanceMethod<&FastPathHandle::claim_offer>("claimOffer"),
+          InstanceMethod<&FastPathHandle::is_offer_taken>("isOfferTaken"),
+          InstanceMethod<&FastPathHandle::end_offers>("endOffers"),
           InstanceMethod<&FastPathHandle::set_route>("setRoute"),
           InstanceMethod<&FastPathHandle::lend>("lend"),
           InstanceMethod<&FastPathHandle::lend_again>("lendAgain"),
@@ -143,10 +149,7 @@ Napi::Value FastPathHandle::send_now(const Napi::CallbackInfo& info) {
   Bytes into{};
   if (!path_ || !read_bytes(info[0], "transaction", wire) || !read_record(info[1], into))
     return env.Undefined();
-  const auto taken = path_->send_now({wire.data, wire.length});
-  if (!taken) return Napi::Number::New(env, 0);
-  write_record(*taken, into);
-  return Napi::Number::New(env, taken->send_count);
+  return write_record(env, path_->send_now({wire.data, wire.length}), into);
 }
 
 // ---- callers' connections -------------------------------------------------------------------
@@ -200,9 +203,8 @@ Napi::Value FastPathHandle::claim(const Napi::CallbackInfo& info) {
   if (!path_ || !read_number(info, 0, "connection", connection) || !read_record(info[1], into))
     return env.Undefined();
   const auto taken = path_->claim(connection);
-  if (!taken) return Napi::Number::New(env, path_->take_difference(connection) ? -1 : 0);
-  write_record(*taken, into);
-  return Napi::Number::New(env, taken->send_count);
+  if (!taken && path_->take_difference(connection)) return Napi::Number::New(env, -1);
+  return write_record(env, taken, into);
 }
 
 Napi::Value FastPathHandle::is_taken(const Napi::CallbackInfo& info) {

@@ -7,8 +7,10 @@
 #include <napi.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "addon/arguments.h"
 #include "submission/fast_path.h"
 #include "submission/memory_streams.h"
 
@@ -29,6 +31,10 @@ struct TakenRecord {
   } sends[kFastPathRoutesMax];  // 104
 };
 static_assert(sizeof(TakenRecord) == 104 + 24 * kFastPathRoutesMax);
+
+// In the QUIC process: (descriptor, sequence, connection, bytes) -> false: the channel is full or
+// closed.
+Napi::Value write_offer_of(const Napi::CallbackInfo& info);
 
 class FastPathHandle : public Napi::ObjectWrap<FastPathHandle> {
  public:
@@ -59,6 +65,15 @@ class FastPathHandle : public Napi::ObjectWrap<FastPathHandle> {
   Napi::Value claim(const Napi::CallbackInfo& info);
   Napi::Value is_taken(const Napi::CallbackInfo& info);  // (connection)
   void unwatch(const Napi::CallbackInfo& info);          // (connection)
+  // () -> the descriptor of the QUIC process, which the caller closes; -1: not possible
+  Napi::Value open_offers(const Napi::CallbackInfo& info);
+  void watch_offers(const Napi::CallbackInfo& info);   // (connection, key, until)
+  void forget_offers(const Napi::CallbackInfo& info);  // (connection)
+  // (sequence, into: a TakenRecord) -> number of sends; 0: nothing was taken
+  Napi::Value claim_offer(const Napi::CallbackInfo& info);
+  Napi::Value is_offer_taken(const Napi::CallbackInfo& info);  // (sequence)
+  // (into: a TakenRecord) -> number of sends of an offer that was not claimed; 0: none is left
+  Napi::Value end_offers(const Napi::CallbackInfo& info);
   // (route, [head, before the id, before the text, after it], minimum tip, bytesMax)
   void set_route(const Napi::CallbackInfo& info);
   // (route, descriptor, until) -> number of the loan, -1: not possible
@@ -79,6 +94,11 @@ class FastPathHandle : public Napi::ObjectWrap<FastPathHandle> {
   // () -> [descriptor, bytes] of the oldest write, which is removed; undefined: none is left
   Napi::Value take_written(const Napi::CallbackInfo& info);
   static std::vector<Napi::ClassPropertyDescriptor<FastPathHandle>> methods();
+  // Memory for a TakenRecord.
+  static bool read_record(const Napi::Value& value, Bytes& into);
+  // Returns the number of sends.
+  static Napi::Value write_record(Napi::Env env, const std::optional<TakenRequest>& taken,
+                                  const Bytes& into);
 
   void end();
   static void end_with_environment(void* handle);

@@ -53,7 +53,7 @@ FastPath::~FastPath() {
     if (connection.fd >= 0) sockets_.close(connection.fd);
   for (const Loan& loan : loans_)
     if (loan.fd >= 0) sockets_.close(loan.fd);
-  for (const int descriptor : {epoll_, wake_})
+  for (const int descriptor : {epoll_, wake_, offers_fd_})
     if (descriptor >= 0) close(descriptor);
 }
 
@@ -148,6 +148,7 @@ void FastPath::forget(uint32_t connection) {
 void FastPath::forget_all() {
   const std::scoped_lock lock(mutex_);
   for (Connection& connection : connections_) forget_locked(connection);
+  offers_.forget_all();
 }
 
 // A check under way ends without a send.
@@ -179,8 +180,7 @@ std::optional<TakenRequest> FastPath::claim(uint32_t connection) {
   known.stage = Stage::idle;
   known.generation++;
   if (!is_sent) return {};
-  counts_.unclaimed--;
-  keys_[known.taken_key].unclaimed--;
+  remove_unclaimed_locked(known.taken_key);
   return known.taken;
 }
 

@@ -8,6 +8,9 @@
 // was sent, and does everything else. What the thread does not know completely it leaves to
 // JavaScript.
 //
+// Transactions that arrive over QUIC are read from a channel (offer_channel.h) before JavaScript
+// reads them. Those from connections with an accepted submission are sent likewise.
+//
 // Transactions that arrive in another way are sent on JavaScript's thread by send_now(), when
 // JavaScript has decided everything but the checks of the bytes.
 //
@@ -19,8 +22,8 @@
 // same connection. One thread runs; all public functions are called on JavaScript's thread. In a
 // simulation no thread runs: look() and conclude() do its work.
 //
-// fast_path.cc has what JavaScript calls, fast_path_thread.cc the thread, and fast_path_send.cc
-// the checks and sends of both.
+// fast_path.cc has what JavaScript calls, fast_path_thread.cc the thread, fast_path_offers.cc the
+// offers of the channel, and fast_path_send.cc the checks and sends of all.
 #pragma once
 
 #include <array>
@@ -37,8 +40,10 @@
 
 #include "net/thread.h"
 #include "submission/fast_path_sockets.h"
+#include "submission/offers.h"
 #include "submission/recent_texts.h"
 #include "submission/request_pattern.h"
+#include "submission/taken_request.h"
 #include "transaction/inspector.h"
 #include "verify/signature_verifier.h"
 
@@ -48,13 +53,15 @@ class MemoryStreams;
 
 inline constexpr size_t kFastPathConnectionsMax = 16'384;
 inline constexpr size_t kFastPathKeysMax = 65'536;
-inline constexpr size_t kFastPathRoutesMax = 16;
 inline constexpr size_t kFastPathLoansMax = 4096;
-// Requests that were sent and not claimed: JavaScript is late, and would have refused more.
+// Requests that were sent and not claimed, and as many offers: JavaScript is late, and would have
+// refused more. A QUIC process that an attacker controls cannot use the share of requests.
 inline constexpr uint32_t kFastPathUnclaimedMax = 64;
 inline constexpr size_t kFastPathRequestBytesMax = 16'384;
 // Ends the thread's wait.
 inline constexpr uint64_t kFastPathWakeEvent = ~uint64_t{0};
+// An offer has arrived.
+inline constexpr uint64_t kFastPathOfferEvent = kFastPathWakeEvent - 1;
 
 // A partner's request around the id and the transaction.
 struct FastRoute {
@@ -66,25 +73,8 @@ struct FastRoute {
   uint32_t bytes_max = 0;    // of a transaction
 };
 
-struct FastSend {
-  uint32_t route;
-  uint32_t loan;
-  uint32_t id;          // of the call
-  uint32_t wire_bytes;  // of the transaction
-  uint64_t sent_ns;     // CLOCK_MONOTONIC, when the kernel had the last byte
-};
-
-// A request that was taken.
-struct TakenRequest {
-  uint64_t taken_ns = 0;  // CLOCK_MONOTONIC, before the look at its bytes
-  std::array<char, 88> signature;
-  uint32_t signature_length = 0;
-  uint32_t send_count = 0;
-  std::array<FastSend, kFastPathRoutesMax> sends;
-};
-
 struct FastPathCounts {
-  uint64_t taken = 0;      // requests that were sent on at least one route
+  uint64_t taken = 0;      // requests and offers that were sent on at least one route
   uint64_t direct = 0;     // transactions that send_now() sent on at least one route
   uint64_t different = 0;  // requests that do not repeat the pattern
   uint64_t rejected = 0;   // transactions that JavaScript has to refuse, or to look at
@@ -139,6 +129,22 @@ class FastPath {
   bool is_taken(uint32_t connection);
   // Claim before. The descriptor is closed.
   void unwatch(uint32_t connection);
+
+  // ---- offers of the QUIC process ----
+  // Opens the channel and returns the descriptor of the process, which the caller closes. Nothing:
+  // the system refuses it. End the previous channel before.
+  std::optional<int> open_offers();
+  // Until `until_ns` (CLOCK_MONOTONIC), offers of this connection may be sent.
+  void watch_offers(uint64_t connection, uint32_t key, uint64_t until_ns);
+  // A check under way ends without a send.
+  void forget_offers(uint64_t connection);
+  // Returns the sends for the offer with this number, at most once. Afterwards it is not taken any
+  // more.
+  std::optional<TakenRequest> claim_offer(uint64_t sequence);
+  // Whether `claim_offer` would return something; never stops a check.
+  bool is_offer_taken(uint64_t sequence);
+  // Closes the channel. Returns what was not claimed, one for each call.
+  std::optional<TakenRequest> end_offers();
 
   // ---- connections to partners ----
   bool set_route(uint32_t route, FastRoute settings);
@@ -236,7 +242,23 @@ class FastPath {
   // repeat the pattern; rejected: JavaScript has to refuse it, or to look at it.
   enum class Finding : uint8_t { nothing, different, rejected, valid };
 
+  // An offer while it is looked at.
+  struct OfferLook {
+    uint32_t key = 0;
+    Candidate candidate;
+  };
+
   void run();
+  void handle_offer();
+  bool begin_offer(OfferLook& look);
+  bool check_offer(OfferLook& look);
+  // Reserves the connections to write to; false: it is left to JavaScript.
+  bool reserve_offer(const OfferLook& look, bool is_valid);
+  void finish_offer(const OfferLook& look);
+  void close_offers_locked();
+  // JavaScript may claim it now.
+  void add_unclaimed_locked(uint32_t key);
+  void remove_unclaimed_locked(uint32_t key);
   void handle(uint32_t connection);
   bool begin(Look& look);
   Finding check(Look& look);
@@ -296,6 +318,8 @@ class FastPath {
   std::array<Route, kFastPathRoutesMax> routes_;
   std::vector<Loan> loans_;
   std::vector<uint32_t> free_loans_;
+  int offers_fd_ = -1;
+  Offers offers_;
   FastPathCounts counts_;
 };
 

@@ -27,7 +27,8 @@ void FastPath::run() {
     for (int i = 0; i < count; i++) {
       const uint64_t event = events[static_cast<size_t>(i)].data.u64;
       if (event == kFastPathWakeEvent) return;
-      handle(static_cast<uint32_t>(event));
+      if (event == kFastPathOfferEvent) handle_offer();
+      else handle(static_cast<uint32_t>(event));
     }
   }
 }
@@ -69,10 +70,10 @@ bool FastPath::begin(Look& look) {
   const std::scoped_lock lock(mutex_);
   if (look.connection >= connections_.size()) return false;
   Connection& connection = connections_[look.connection];
-  const bool may_be_sent = connection.is_open && connection.stage == Stage::armed &&
-                           connection.pattern && counts_.unclaimed < kFastPathUnclaimedMax &&
-                           begin_candidate_locked(look.candidate) &&
-                           look.candidate.begun_ns < connection.until_ns;
+  const bool may_be_sent =
+      connection.is_open && connection.stage == Stage::armed && connection.pattern &&
+      counts_.unclaimed - offers_.unclaimed() < kFastPathUnclaimedMax &&
+      begin_candidate_locked(look.candidate) && look.candidate.begun_ns < connection.until_ns;
   if (!may_be_sent) return false;
   connection.stage = Stage::checking;
   connection.is_in_use = true;
@@ -126,10 +127,8 @@ bool FastPath::reserve(const Look& look) {
       connection.stage == Stage::checking && connection.generation == look.generation;
   if (!is_current || look.key >= keys_.size() || keys_[look.key].left == 0) return false;
   if (!reserve_locked(look.candidate, workspace_)) return false;
-  keys_[look.key].left--;
-  keys_[look.key].unclaimed++;
+  add_unclaimed_locked(look.key);
   connection.taken_key = look.key;
-  counts_.unclaimed++;
   connection.stage = Stage::sending;
   return true;
 }
@@ -140,12 +139,8 @@ void FastPath::finish(const Look& look) {
   connection.taken = settle_locked(look.candidate, workspace_);
   const bool is_taken = connection.taken.send_count > 0;
   connection.stage = is_taken ? Stage::sent : Stage::idle;
-  if (is_taken) {
-    counts_.taken++;
-  } else {
-    counts_.unclaimed--;
-    keys_[look.key].unclaimed--;
-  }
+  if (is_taken) counts_.taken++;
+  else remove_unclaimed_locked(look.key);
   changed_.notify_all();
 }
 

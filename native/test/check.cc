@@ -104,7 +104,8 @@ std::map<std::string, std::string> read_skip_list(const char* path) {
 }
 
 int run_all(const char* filter, const std::map<std::string, std::string>& skip_list) {
-  size_t passed = 0, failed = 0, skipped = 0;
+  size_t passed = 0, skipped = 0;
+  std::vector<const char*> failed;
   for (const Test& test : all_tests()) {
     if (filter && !std::strstr(test.name, filter)) continue;
     failures_in_test = 0;
@@ -115,7 +116,7 @@ int run_all(const char* filter, const std::map<std::string, std::string>& skip_l
     const std::chrono::duration<double, std::milli> elapsed =
         std::chrono::steady_clock::now() - begin;
     if (failures_in_test) {
-      failed++;
+      failed.push_back(test.name);
       std::printf("FAILED  %s (%s)\n", test.name, test.file);
     } else if (!skip_reason.empty()) {
       skipped++;
@@ -126,8 +127,9 @@ int run_all(const char* filter, const std::map<std::string, std::string>& skip_l
     }
     std::fflush(stdout);
   }
-  std::printf("%zu passed, %zu failed, %zu skipped\n", passed, failed, skipped);
-  return failed || passed + skipped == 0 ? 1 : 0;
+  for (const char* name : failed) std::printf("failed: %s\n", name);
+  std::printf("%zu passed, %zu failed, %zu skipped\n", passed, failed.size(), skipped);
+  return !failed.empty() || passed + skipped == 0 ? 1 : 0;
 }
 
 }  // namespace

@@ -467,7 +467,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       nonces,
     };
     const service: GatewayService = createService(components, {
-      openQuic: (gateway) => keep(openQuic({ ...options, gateway, keyRing, publicKeys })),
+      openQuic: (gateway) => keep(openQuic({ ...options, gateway, keyRing, publicKeys, fastPath })),
       addresses,
       partners,
       certificate,

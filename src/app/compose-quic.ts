@@ -11,8 +11,11 @@ import { type QuicheCredentials, quicheHint, quicheProblem } from "../core/quic/
 import type { TlsMaterial } from "../core/tls-material.ts";
 import type { KeyRing } from "../gateway/accounts/key-ring.ts";
 import type { PublicKeys } from "../gateway/accounts/public-keys.ts";
+import type { ApiKey } from "../gateway/accounts/types.ts";
 import type { Gateway } from "../gateway/endpoints/gateway.ts";
 import { Query } from "../gateway/endpoints/query.ts";
+import type { FastPath } from "../gateway/fast-path/fast-path.ts";
+import { StreamOffers } from "../gateway/fast-path/stream-offers.ts";
 import { TlsCertificate } from "../gateway/http/tls-certificate.ts";
 import { type ProtectedListener, QuicIngress } from "../gateway/quic/quic-ingress.ts";
 import { checkServerCredentials } from "../gateway/quic/server-credentials.ts";
@@ -24,6 +27,8 @@ interface QuicDependencies {
   readonly gateway: () => Pick<Gateway, "callers" | "answerStream" | "rateLimited">;
   readonly keyRing: KeyRing;
   readonly publicKeys: Pick<PublicKeys, "find">;
+  /** null: transactions are sent after they were read. */
+  readonly fastPath: FastPath | null;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -69,6 +74,8 @@ function startCredentials(certificate: TlsCertificate | null, folder: string): Q
   }
 }
 
+const noBytes = new Uint8Array(0);
+
 /** Options in the form of a URL; the empty query is the usual one. */
 function queryOf(isProtected: boolean, isSwqosOnly: boolean): Query {
   const options = [
@@ -78,12 +85,18 @@ function queryOf(isProtected: boolean, isSwqosOnly: boolean): Query {
   return new Query(options.join("&"));
 }
 
+/** Most keys are allowed from every address, so the address is rarely parsed. */
+function isAllowed(keyRing: KeyRing, key: ApiKey, address: string): boolean {
+  return key.allowedRanges.length === 0 || keyRing.allows(key, parseAddress(address));
+}
+
 /** null: no section `quic`. Throws ShredwayError "quic_open" or "config_invalid". */
 export function openQuic({
   config,
   gateway,
   keyRing,
   publicKeys,
+  fastPath,
   clock,
   log,
 }: QuicDependencies): QuicService | null {
@@ -113,6 +126,7 @@ export function openQuic({
     },
     connectionsPerKeyMax: quic.connectionsPerKeyMax,
     credentials,
+    offers: fastPath && new StreamOffers(fastPath),
     clock,
     log,
     authenticate: (address, identity) => {
@@ -123,16 +137,13 @@ export function openQuic({
     },
     currentKey: ({ keyId, publicKey }, address) => {
       const key = publicKey ? publicKeys.find("tpu", publicKey) : keyRing.get(keyId, clock.nowNs());
-      if (!key) return null;
-      // Most keys are allowed from every address, so the address is rarely parsed.
-      const isAllowed =
-        key.allowedRanges.length === 0 || keyRing.allows(key, parseAddress(address));
-      return isAllowed ? key : null;
+      return key && isAllowed(keyRing, key, address) ? key : null;
     },
-    submit: ({ bytes, isProtected, isSwqosOnly, ...rest }) =>
+    submit: ({ bytes, isProtected, isSwqosOnly, offer, ...rest }) =>
       gateway().answerStream({
         ...rest,
         body: bytes,
+        ...(offer && { fastPath: { connection: offer, head: noBytes, body: bytes } }),
         query: queryOf(isProtected, isSwqosOnly),
         ingress: "quic",
       }),

@@ -36,6 +36,7 @@ async function open(tls: CertificateFiles): Promise<{ quic: QuicService; lines: 
     gateway: () => gateway,
     keyRing: new KeyRing(),
     publicKeys: { find: () => null },
+    fastPath: null,
     clock: systemClock,
     log: createLogger({ stream: { write: (line: string) => lines.push(line) } }),
   });

@@ -267,8 +267,8 @@ export const gateway = z.strictObject({
   fastPath: key(z.boolean().default(true), {
     expects: "true or false",
     meaning:
-      "Sends transactions of repeated `sendTransaction` requests to partners without TLS before JavaScript reads " +
-      "the requests (docs/fast-path.md).",
+      "Sends transactions of repeated `sendTransaction` requests, and of QUIC connections, to partners without TLS " +
+      "before JavaScript reads them (docs/fast-path.md).",
   }),
   warmUpSubmissions: key(integer(0, 100_000).default(4000), {
     expects: "an integer 0 to 100000",

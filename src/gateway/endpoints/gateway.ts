@@ -448,8 +448,9 @@ export class Gateway {
       ended: this.#ended,
     });
     const begin = () => answerStream({ context, stream, methodContext: this.#methodContext });
+    const claim = (): boolean => Boolean(stream.fastPath?.connection.claim());
     const refuse = (): StreamAnswer => ({ reason: "overloaded", text: waitedTooLong });
-    return Promise.resolve(this.#queue.run({ claim: () => false, begin, refuse }));
+    return Promise.resolve(this.#queue.run({ claim, begin, refuse }));
   }
 
   /** Passes the report to the account's clients of /status. */

@@ -23,7 +23,7 @@ import {
 } from "../methods/send-batch.ts";
 import { submitBundle } from "../methods/send-bundle.ts";
 import { pairSize, submitIdeal } from "../methods/send-ideal.ts";
-import { checkAndSubmit } from "../methods/send-transaction.ts";
+import { checkAndSubmit, isProtected, teach } from "../methods/send-transaction.ts";
 import { invalid } from "../schema/shapes.ts";
 import { prefixOf, tooLarge } from "./answers.ts";
 import { methodBytesMax } from "./body-limits.ts";
@@ -202,6 +202,8 @@ async function sendTransaction(submission: RawSubmission): Promise<unknown> {
   const resendsMax = resends === undefined ? null : Number(resends);
   const options = { ...protection, resendsMax };
   await checkAndSubmit(call, { transaction, what: "body", options, minContextSlot });
+  // The fast path knows the form of the ingress's streams, and no form of a URL.
+  if (call.ingress === "quic" && !isProtected(options)) teach(call, "base64");
   return transaction.signature;
 }
 

@@ -8,6 +8,7 @@
 import type { Reason } from "../../core/errors.ts";
 import { errorObjectOf, reasonOf } from "../../core/json-rpc/refusal.ts";
 import type { ApiKey } from "../accounts/types.ts";
+import type { FastCallFacts } from "../methods/fast-call.ts";
 import type { MethodContext } from "../methods/method.ts";
 import type { Ingress } from "../submission/types.ts";
 import { prefixOf } from "./answers.ts";
@@ -25,6 +26,8 @@ export interface StreamSubmission {
   readonly takesBundles: boolean;
   readonly receivedNs: bigint;
   readonly ingress: Ingress;
+  /** The stream on the fast path; absent: it cannot have been sent yet. */
+  readonly fastPath?: FastCallFacts;
 }
 
 export interface StreamAnswer {

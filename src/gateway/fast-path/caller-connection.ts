@@ -5,6 +5,7 @@
 
 import type { NativeFastPath } from "../../relay/data-plane/native-fast-path.ts";
 import type { TakenRequest } from "../submission/taken-request.ts";
+import type { FastConnection, Lesson } from "./fast-connection.ts";
 import { readTakenRecord, takenRecordBytes } from "./taken-record.ts";
 
 /** The fast path, as its connections use it. */
@@ -28,7 +29,7 @@ export interface FastPathConnections {
 const freshMs = 100;
 const record = new Uint8Array(takenRecordBytes);
 
-export class CallerConnection {
+export class CallerConnection implements FastConnection {
   readonly #host: FastPathHost;
   readonly #descriptor: () => number | undefined;
   #number: number | null = null;
@@ -46,14 +47,12 @@ export class CallerConnection {
     this.#descriptor = descriptor;
   }
 
-  /** The sends for the request that is handled; null: nothing was sent. */
   claim(): TakenRequest | null {
     if (this.#number === null) return null;
     if (this.#taken === undefined) this.#taken = this.#claimed(this.#number);
     return this.#taken;
   }
 
-  /** Whether something was sent for the request that is handled. */
   get isTaken(): boolean {
     if (this.#number === null) return false;
     return this.#taken === undefined
@@ -61,7 +60,6 @@ export class CallerConnection {
       : this.#taken !== null;
   }
 
-  /** From now on, requests that repeat this accepted one may be taken. */
   learn({ head, body, isBase58, keyId, untilNs }: Lesson): void {
     // One that was taken has the known form. Another one may have been late.
     const isKnown = this.#taken || (head === this.#head && this.#host.nowMs() < this.#freshUntilMs);
@@ -74,7 +72,6 @@ export class CallerConnection {
     this.#freshUntilMs = this.#host.nowMs() + freshMs;
   }
 
-  /** Until the next lesson, nothing is taken. */
   forget(): void {
     this.#head = null;
     if (this.#number !== null) this.#host.native.forget(this.#number);
@@ -120,15 +117,4 @@ export class CallerConnection {
     if (number >= 0) this.#number = number;
     return this.#number;
   }
-}
-
-/** An accepted request with sendTransaction and no protective options. */
-interface Lesson {
-  /** Request line and headers, without the empty line. */
-  readonly head: Uint8Array;
-  readonly body: Uint8Array;
-  readonly isBase58: boolean;
-  readonly keyId: string;
-  /** Monotonic: end of the key's validity. */
-  readonly untilNs: bigint;
 }

@@ -4,12 +4,12 @@
 
 import type { Clock } from "../../core/clock.ts";
 import type { ApiKey } from "../accounts/types.ts";
-import type { CallerConnection } from "../fast-path/caller-connection.ts";
+import type { FastConnection } from "../fast-path/fast-connection.ts";
 import type { TakenRequest } from "../submission/taken-request.ts";
 
 export interface FastCallFacts {
-  readonly connection: CallerConnection;
-  /** Request line and headers. */
+  readonly connection: FastConnection;
+  /** Request line and headers; empty on a stream. */
   readonly head: Uint8Array;
   readonly body: Uint8Array;
 }

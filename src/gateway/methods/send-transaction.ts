@@ -39,7 +39,7 @@ function isOwnBundle({ isBlockEngine, uri }: Call): boolean {
   return isBlockEngine && uri.bundleOnly;
 }
 
-function isProtected({ mevProtect, swqosOnly, revertProtection }: Protection): boolean {
+export function isProtected({ mevProtect, swqosOnly, revertProtection }: Protection): boolean {
   return mevProtect || swqosOnly || revertProtection;
 }
 
@@ -181,7 +181,7 @@ async function run(
 }
 
 /** The next calls of the connection that have the same form may be sent before they are read. */
-function teach(call: Call, encoding: Encoding): void {
+export function teach(call: Call, encoding: Encoding): void {
   const mayTake = call.dependencies.fastSends?.mayTake(call.key.accountId) ?? false;
   if (mayTake && !isOwnBundle(call)) call.fastPath?.accepted(encoding === "base58");
   else call.fastPath?.forget();

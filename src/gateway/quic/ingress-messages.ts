@@ -17,7 +17,16 @@ import {
   type IngressStream,
 } from "./types.ts";
 
-const requestKinds = ["open", "answers", "admit", "dismiss", "identify", "ping", "close"] as const;
+const requestKinds = [
+  "open",
+  "answers",
+  "admit",
+  "offer",
+  "dismiss",
+  "identify",
+  "ping",
+  "close",
+] as const;
 const answerKinds = [
   "opened",
   "pong",
@@ -30,8 +39,8 @@ const answerKinds = [
   "counts",
 ] as const satisfies IngressProcessAnswer["kind"][];
 
-/** Connection, stream, time, length. */
-const streamHeadBytes = 8 + 8 + 8 + 2;
+/** Connection, stream, time, sequence, length. */
+const streamHeadBytes = 8 + 8 + 8 + 8 + 2;
 /** Connection, stream, status, length. */
 const answerHeadBytes = 8 + 8 + 2 + 2;
 const textCharsMax = 500;
@@ -95,15 +104,21 @@ function streamsFrame(kind: number, streams: readonly IngressStream[]): Buffer {
   const length = streams.reduce((sum, { bytes }) => sum + streamHeadBytes + bytes.length, 0);
   const frame = newFrame(kind, length);
   let at = bodyAt;
-  for (const { connection, stream, receivedNs, bytes } of streams) {
+  for (const { connection, stream, receivedNs, sequence, bytes } of streams) {
     frame.writeDoubleLE(connection, at);
     frame.writeDoubleLE(stream, at + 8);
     frame.writeBigInt64LE(receivedNs, at + 16);
-    frame.writeUInt16LE(bytes.length, at + 24);
+    frame.writeDoubleLE(sequence, at + 24);
+    frame.writeUInt16LE(bytes.length, at + 32);
     frame.set(bytes, at + streamHeadBytes);
     at += streamHeadBytes + bytes.length;
   }
   return frame;
+}
+
+function sequenceIn(number: number): number {
+  if (Number.isSafeInteger(number) && number >= 0) return number;
+  throw new RangeError(`expected a sequence number, got ${number}`);
 }
 
 /** Their bytes are views of `body`. */
@@ -111,12 +126,13 @@ function streamsIn(body: Buffer): IngressStream[] {
   const streams: IngressStream[] = [];
   for (let at = 0; at < body.length; ) {
     const bytesAt = at + streamHeadBytes;
-    const end = bytesAt + body.readUInt16LE(at + 24);
+    const end = bytesAt + body.readUInt16LE(at + 32);
     if (end > body.length) throw new RangeError(`expected a stream up to ${end}, got its start`);
     streams.push({
       connection: body.readDoubleLE(at),
       stream: body.readDoubleLE(at + 8),
       receivedNs: body.readBigInt64LE(at + 16),
+      sequence: sequenceIn(body.readDoubleLE(at + 24)),
       bytes: body.subarray(bytesAt, end),
     });
     at = end;

@@ -1,7 +1,7 @@
 // The process of the QUIC ingress: receives transactions of clients and passes them to the gateway.
 //
-// Started by ingress-process.ts with a socket to the gateway as descriptor 3 and the UDP sockets as 4, 5, …, two
-// for each listener. The QUIC library is native code that parses data of strangers, so it runs in a process of
+// Started by ingress-process.ts with a socket to the gateway as descriptor 3, the UDP sockets as 4, 5, …, two
+// for each listener, and then the channel to the fast path. The QUIC library is native code that parses data of strangers, so it runs in a process of
 // its own, which is confined before the first packet. Streams of one turn of the event loop are passed in one message. The
 // process ends when the gateway closes the socket or ends itself.
 
@@ -14,7 +14,12 @@ import { channelDescriptor } from "../tpu/start-quic-process.ts";
 import { decodeRequest, encodeAnswer, requestBytesMax } from "./ingress-messages.ts";
 import { IngressServer } from "./ingress-server.ts";
 import type { OpenListenerSockets } from "./server-sockets.ts";
-import type { IngressProcessAnswer, IngressRequest, IngressStream } from "./types.ts";
+import type {
+  IngressProcessAnswer,
+  IngressRequest,
+  IngressStream,
+  ReceivedStream,
+} from "./types.ts";
 import { ingressBufferBytes } from "./udp-buffers.ts";
 
 const countsMs = 100;
@@ -38,6 +43,10 @@ class Main {
   #counts: Timer | undefined;
   #lastCounts = "";
   readonly #failures: PacketFailures;
+  #offersDescriptor: number | null = null;
+  /** Connections whose transactions are offered to the fast path. */
+  readonly #offering = new Set<number>();
+  #offers = 0;
 
   constructor(answer: (answer: IngressProcessAnswer) => void, end: () => void) {
     this.#answer = answer;
@@ -52,6 +61,7 @@ class Main {
     else if (!server) return;
     else if (request.kind === "answers") server.answer(request.answers);
     else if (request.kind === "admit") server.admit(request.connection);
+    else if (request.kind === "offer") this.#offering.add(request.connection);
     else if (request.kind === "dismiss") {
       server.dismiss(request.connection, request.code, request.reason);
     } else if (request.kind === "identify") server.identify(request.credentials);
@@ -67,7 +77,8 @@ class Main {
     }
   }
 
-  #open({ settings, credentials }: OpenRequest): void {
+  #open({ settings, credentials, offersDescriptor }: OpenRequest): void {
+    this.#offersDescriptor = offersDescriptor;
     const quiche = requireQuiche();
     const sockets = settings.listeners.map((_, index) =>
       socketsAt(channelDescriptor + 1 + 2 * index),
@@ -79,9 +90,10 @@ class Main {
       credentials,
       sockets,
       connected: (connection) => this.#answer({ kind: "connected", connection }),
-      received: (stream) => this.#streams.push(stream),
+      received: (stream) => this.#streams.push({ ...stream, sequence: this.#offer(stream) }),
       flush: () => this.#passStreams(),
       ended: (connection, end) => {
+        this.#offering.delete(connection);
         this.#passStreams();
         if (this.#server?.hasDrops(connection)) this.#reportCounts();
         this.#answer({ kind: "ended", connection, end });
@@ -91,6 +103,14 @@ class Main {
     this.#counts = systemClock.every(countsMs, () => this.#reportCounts());
     this.#answer({ kind: "listening", addresses: this.#server.addresses });
     this.#answer({ kind: "opened", unconfined });
+  }
+
+  /** Returns the number of the offer; 0: it was not offered. */
+  #offer({ connection, bytes }: ReceivedStream): number {
+    if (this.#offersDescriptor === null || !this.#offering.has(connection)) return 0;
+    const sequence = ++this.#offers;
+    const isOffered = native().writeOffer(this.#offersDescriptor, sequence, connection, bytes);
+    return isOffered ? sequence : 0;
   }
 
   #passStreams(): void {

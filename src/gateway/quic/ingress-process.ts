@@ -12,8 +12,9 @@ import { messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import type { QuicheCredentials } from "../../core/quic/quiche.ts";
 import { openUdpDescriptor, splitUdpPort } from "../../relay/data-plane/udp-socket.ts";
+import type { StreamOffers } from "../fast-path/stream-offers.ts";
 import { ConfinedProcess } from "../tpu/confined-process.ts";
-import { startQuicProcess } from "../tpu/start-quic-process.ts";
+import { channelDescriptor, startQuicProcess } from "../tpu/start-quic-process.ts";
 import type { ProcessState } from "../tpu/types.ts";
 import { answerBytesMax, decodeAnswer, encodeRequest } from "./ingress-messages.ts";
 import type {
@@ -31,6 +32,8 @@ export interface IngressProcessOptions {
   readonly credentials: QuicheCredentials;
   readonly clock: Clock;
   readonly log?: Logger | undefined;
+  /** The channel to the fast path; null: none. */
+  readonly offers?: Pick<StreamOffers, "open"> | null | undefined;
   readonly handle: (event: Exclude<IngressEvent, { kind: "listening" }>) => void;
   /** The process ended: all its connections are gone. */
   readonly lost: () => void;
@@ -98,18 +101,20 @@ export class IngressProcess {
   #answers: IngressAnswer[] = [];
   #addresses: readonly string[] = [];
   #closing: Promise<void> | undefined;
+  /** In the process. */
+  #offersDescriptor: number | null = null;
 
   /** Throws ShredwayError "quic_open". */
   constructor(options: IngressProcessOptions) {
     this.#options = options;
     this.#credentials = options.credentials;
     this.#sockets = openSockets(options.listen);
-    const { clock, log, handle, lost, start = startIngress } = options;
+    const { clock, log, handle, lost } = options;
     this.#process = new ConfinedProcess<IngressEvent>({
       component: "quic",
       clock,
       log,
-      start: () => start(this.#sockets.flatMap(({ descriptors }) => descriptors)),
+      start: () => this.#start(),
       residentBytesMax: options.residentBytesMax,
       answerBytesMax,
       decode: decodeAnswer,
@@ -158,6 +163,11 @@ export class IngressProcess {
     this.#post({ kind: "admit", connection });
   }
 
+  /** From now on, transactions of the connection are offered to the fast path. */
+  offer(connection: number): void {
+    this.#post({ kind: "offer", connection });
+  }
+
   dismiss(connection: number, code: number, reason: string): void {
     this.#sendAnswers();
     this.#post({ kind: "dismiss", connection, code, reason });
@@ -187,6 +197,19 @@ export class IngressProcess {
     this.#post({ kind: "answers", answers });
   }
 
+  #start(): ChildProcess {
+    const { start = startIngress, offers } = this.#options;
+    const sockets = this.#sockets.flatMap(({ descriptors }) => descriptors);
+    const channel = offers?.open() ?? null;
+    this.#offersDescriptor = channel === null ? null : channelDescriptor + 1 + sockets.length;
+    if (channel === null) return start(sockets);
+    try {
+      return start([...sockets, channel]);
+    } finally {
+      closeSync(channel);
+    }
+  }
+
   #post(request: IngressRequest): void {
     this.#process.post(encodeRequest(request));
   }
@@ -195,7 +218,8 @@ export class IngressProcess {
     this.#answers = [];
     const listeners = this.#sockets.map(({ host }) => ({ host }));
     const settings = { ...this.#options.settings, listeners };
-    this.#post({ kind: "open", settings, credentials: this.#credentials });
+    const credentials = this.#credentials;
+    this.#post({ kind: "open", settings, credentials, offersDescriptor: this.#offersDescriptor });
   }
 }
 

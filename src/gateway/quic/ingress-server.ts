@@ -34,7 +34,7 @@ import type {
   IngressConnection,
   IngressCounts,
   IngressSettings,
-  IngressStream,
+  ReceivedStream,
 } from "./types.ts";
 
 interface ServerDependencies {
@@ -46,7 +46,7 @@ interface ServerDependencies {
   readonly sockets: readonly OpenListenerSockets[];
   /** None of these may throw. */
   readonly connected: (connection: IngressConnection) => void;
-  readonly received: (stream: IngressStream) => void;
+  readonly received: (stream: ReceivedStream) => void;
   /** Passes on what was received. */
   readonly flush: () => void;
   readonly ended: (connection: number, end: string) => void;

@@ -17,6 +17,8 @@ import {
   type RateLimitReport,
 } from "../accounts/connection-records.ts";
 import type { ApiKey } from "../accounts/types.ts";
+import type { FastConnection } from "../fast-path/fast-connection.ts";
+import type { OfferingConnection, StreamOffers } from "../fast-path/stream-offers.ts";
 import type { ProcessState } from "../tpu/types.ts";
 import { IngressProcess, type IngressProcessOptions } from "./ingress-process.ts";
 import type {
@@ -43,6 +45,8 @@ interface IngressSubmission {
   readonly isSwqosOnly: boolean;
   /** Wall time. */
   readonly receivedNs: bigint;
+  /** undefined: the fast path cannot have sent it. */
+  readonly offer: FastConnection | undefined;
 }
 
 /** The identity in a client's certificate, by the rule of its dialect. */
@@ -63,6 +67,8 @@ export interface QuicIngressOptions {
   readonly settings: Omit<IngressSettings, "listeners">;
   readonly connectionsPerKeyMax: number;
   readonly credentials: QuicheCredentials;
+  /** null: transactions are sent after they were read. */
+  readonly offers?: StreamOffers | null;
   readonly clock: Clock;
   readonly log?: Logger | undefined;
   /** The key that the client presents. Throws ShredwayError "unauthorized" or "rate_limited". */
@@ -84,6 +90,8 @@ interface Session extends AcceptedIdentity {
   readonly dialect: Dialect;
   readonly isProtected: boolean;
   readonly isSwqosOnly: boolean;
+  /** null: its transactions are not offered to the fast path. */
+  readonly offering: OfferingConnection | null;
 }
 
 interface IngressSnapshot {
@@ -134,11 +142,12 @@ export class QuicIngress {
   constructor(options: QuicIngressOptions) {
     this.#options = options;
     this.#records = new ConnectionRecords((report) => options.rateLimited(report));
-    const { clock, log, settings, credentials, listeners, start } = options;
+    const { clock, log, settings, credentials, listeners, offers, start } = options;
     this.#process = new IngressProcess({
       listen: listeners.map(({ address }) => address),
       settings,
       credentials,
+      offers,
       clock,
       log,
       handle: (event) => this.#handle(event),
@@ -202,6 +211,7 @@ export class QuicIngress {
     this.#checks?.cancel();
     await this.#process.close();
     this.#sessions.clear();
+    this.#options.offers?.end();
   }
 
   #handle(event: Exclude<IngressEvent, { kind: "listening" }>): void {
@@ -247,15 +257,23 @@ export class QuicIngress {
       address: host,
       openedNs: this.#options.clock.nowNs(),
     });
-    this.#sessions.set(connection.id, {
+    const { id } = connection;
+    const isProtected = listener.isProtected || connection.protection === true;
+    const { isSwqosOnly } = listener;
+    const { offers } = this.#options;
+    this.#sessions.set(id, {
       connection,
       dialect,
       keyId: key.id,
       publicKey: dialect.identity === "publicKey" ? connection.ed25519Key : null,
-      isProtected: listener.isProtected || connection.protection === true,
-      isSwqosOnly: listener.isSwqosOnly,
+      isProtected,
+      isSwqosOnly,
+      offering:
+        offers && !isProtected && !isSwqosOnly
+          ? offers.connection(id, () => this.#process.offer(id))
+          : null,
     });
-    this.#process.admit(connection.id);
+    this.#process.admit(id);
   }
 
   /** Throws ShredwayError. */
@@ -289,23 +307,31 @@ export class QuicIngress {
     this.#process.dismiss(id, dialect.closeCodes[cause], `${cause}: ${text}`);
   }
 
-  #receive({ connection, stream, receivedNs, bytes }: IngressStream): void {
+  #receive({ connection, stream, receivedNs, sequence, bytes }: IngressStream): void {
     const session = this.#sessions.get(connection);
-    if (!session) return;
+    if (!session) {
+      this.#options.offers?.discard(sequence);
+      return;
+    }
     const { dialect, isProtected, isSwqosOnly } = session;
+    const offer = session.offering?.stream(sequence);
     const answer = (reason: Reason | null, body: string): void => {
+      offer?.settle();
       increment(this.#submissions, reason ?? "accepted");
       // The process may have been replaced meanwhile, and the next one uses the same numbers.
       if (this.#sessions.get(connection) !== session) return;
       this.#records.submitted(connection, reason, body, this.#options.clock.monotonicNs());
       this.#process.answer({ connection, stream, status: frameStatusOf(reason), body });
     };
-    if (this.#isDraining) {
+    if (this.#isDraining && !offer?.claim()) {
       answer("http_closing", "http_closing: server is shutting down");
       return;
     }
     const key = this.#refresh(session);
-    if (!key) return;
+    if (!key) {
+      offer?.settle();
+      return;
+    }
     const { clock } = this.#options;
     const elapsedNs = clock.monotonicNs() - receivedNs;
     const arrivedNs = clock.nowNs() - (elapsedNs > 0n ? elapsedNs : 0n);
@@ -316,6 +342,7 @@ export class QuicIngress {
       isProtected,
       isSwqosOnly,
       receivedNs: arrivedNs,
+      offer,
     };
     void this.#submit(submission, answer);
   }
@@ -355,7 +382,8 @@ export class QuicIngress {
     this.#records.reportDue(this.#options.clock.monotonicNs());
   }
 
-  #forget({ connection }: Session): void {
+  #forget({ connection, offering }: Session): void {
+    offering?.forget();
     if (this.#sessions.delete(connection.id)) this.#records.remove(connection.id);
   }
 
@@ -373,5 +401,6 @@ export class QuicIngress {
       this.#forget(session);
       increment(this.#ends, "process_lost");
     }
+    this.#options.offers?.end();
   }
 }

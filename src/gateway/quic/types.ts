@@ -37,12 +37,17 @@ export interface IngressConnection extends CertificateFacts {
 }
 
 /** The complete content of one stream. */
-export interface IngressStream {
+export interface ReceivedStream {
   readonly connection: number;
   readonly stream: number;
   /** Arrival of the last byte; monotonic. */
   readonly receivedNs: bigint;
   readonly bytes: Uint8Array;
+}
+
+export interface IngressStream extends ReceivedStream {
+  /** Number of its offer to the fast path; 0: it was not offered. */
+  readonly sequence: number;
 }
 
 /** The answer to one stream. Each stream needs one, also if the client reads none. */
@@ -81,10 +86,14 @@ export type IngressRequest =
       readonly kind: "open";
       readonly settings: IngressSettings;
       readonly credentials: QuicheCredentials;
+      /** For offers to the fast path; null: it is off. */
+      readonly offersDescriptor: number | null;
     }
   | { readonly kind: "answers"; readonly answers: readonly IngressAnswer[] }
   /** The connection may submit. */
   | { readonly kind: "admit"; readonly connection: number }
+  /** The transactions of the connection are offered to the fast path. */
+  | { readonly kind: "offer"; readonly connection: number }
   | {
       readonly kind: "dismiss";
       readonly connection: number;

@@ -132,8 +132,8 @@ const http: readonly Metric<GatewayFacts>[] = [
   counters(
     "shredway_gateway_fast_path_requests_total",
     ["result"],
-    "Requests on the fast path by result: taken (sent before they were read), late (read first), " +
-      "different (no repetition of an accepted request), rejected (left to the usual checks).",
+    "Requests and QUIC streams on the fast path by result: taken (sent before they were read), late (read first), " +
+      "different (another form), rejected (left to the usual checks).",
     ({ fastPath }, add) => {
       if (!fastPath) return;
       const { taken, late, different, rejected } = fastPath;

@@ -4,7 +4,7 @@
 // Only types.
 
 export interface NativeFastPathCounts {
-  /** Requests that were sent on at least one route. */
+  /** Requests and offers that were sent on at least one route. */
   readonly taken: number;
   /** Transactions that `sendNow` sent on at least one route. */
   readonly direct: number;
@@ -48,6 +48,15 @@ export interface NativeFastPath {
   claim(connection: number, into: Uint8Array): number;
   isTaken(connection: number): boolean;
   unwatch(connection: number): void;
+  /** The descriptor for the QUIC process, which the caller closes; -1: not possible. */
+  openOffers(): number;
+  watchOffers(connection: number, key: number, untilNs: bigint): void;
+  forgetOffers(connection: number): void;
+  /** As `claim`, for the offer with this number; 0: nothing was sent. */
+  claimOffer(sequence: number, into: Uint8Array): number;
+  isOfferTaken(sequence: number): boolean;
+  /** Closes the channel. Fills a record of an offer that was not claimed, one for each call; 0: none is left. */
+  endOffers(into: Uint8Array): number;
   /** `texts`: head, before the id, before the transaction, after it. */
   setRoute(route: number, texts: readonly string[], minimumTip: bigint, bytesMax: number): void;
   /** Number of the loan; -1: not possible. */

@@ -311,6 +311,11 @@ interface NativeAddon {
   ConnectionSocket: ConnectionSocketConstructor;
   FastPath: new () => NativeFastPath;
   SimulatedFastPath: new () => NativeSimulatedFastPath;
+  /**
+   * In the QUIC process: offers a transaction to the fast path. False: the channel is full or closed.
+   * `connection`: its number in the process.
+   */
+  writeOffer(descriptor: number, sequence: number, connection: number, bytes: Uint8Array): boolean;
   /** -1: the system refused. */
   duplicateDescriptor(descriptor: number): number;
   /**

@@ -107,7 +107,10 @@ it.each(seeds)("messages of the process: seed %i", (seed) => {
   };
   const answers: IngressProcessAnswer[] = [
     { kind: "connected", connection },
-    { kind: "streams", streams: [{ connection: 7, stream: 2, receivedNs: 3n, bytes }] },
+    {
+      kind: "streams",
+      streams: [{ connection: 7, stream: 2, receivedNs: 3n, sequence: 1, bytes }],
+    },
     { kind: "ended", connection: 7, end: "closed" },
     { kind: "listening", addresses: ["127.0.0.1:7000"] },
   ];

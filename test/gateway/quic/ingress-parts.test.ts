@@ -100,11 +100,12 @@ describe("messages", () => {
     {
       kind: "streams",
       streams: [
-        { connection: 1, stream: 2, receivedNs: 3n, bytes: Buffer.from("one") },
+        { connection: 1, stream: 2, receivedNs: 3n, sequence: 0, bytes: Buffer.from("one") },
         {
           connection: 2 ** 40,
           stream: 2 ** 50,
           receivedNs: 2n ** 60n,
+          sequence: 2 ** 53 - 1,
           bytes: Buffer.alloc(16_392),
         },
       ],
@@ -130,6 +131,7 @@ describe("messages", () => {
     const requests: IngressRequest[] = [
       { kind: "answers", answers: [{ connection: 1, stream: 4, status: 429, body: "später" }] },
       { kind: "admit", connection: 3 },
+      { kind: "offer", connection: 3 },
       { kind: "dismiss", connection: 3, code: 1, reason: "unauthorized" },
       { kind: "ping" },
     ];

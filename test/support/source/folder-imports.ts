@@ -34,7 +34,7 @@ export const folderImports: Readonly<Record<string, Readonly<Record<string, read
       tracker: [],
       transactions: ["nonces"],
       tpu: [],
-      quic: ["accounts", "tpu"],
+      quic: ["accounts", "fast-path", "tpu"],
       routes: ["fast-path", "submission", "tpu"],
       receipts: ["submission"],
       schema: ["submission"],

@@ -1,0 +1,81 @@
+// Offers and their claims, without the process of the connections.
+
+import { once } from "node:events";
+import { closeSync } from "node:fs";
+import { connect, createServer } from "node:net";
+import { describe, expect, it } from "vitest";
+import { encodeBase58 } from "../../../src/core/base58.ts";
+import { descriptorOf } from "../../../src/core/socket-descriptor.ts";
+import { FastPath } from "../../../src/gateway/fast-path/fast-path.ts";
+import { StreamOffers } from "../../../src/gateway/fast-path/stream-offers.ts";
+import { native } from "../../../src/relay/data-plane/native.ts";
+import { closing } from "../../support/closing.ts";
+import { tipWallet } from "../../support/gateway/gateway.ts";
+import { transfer } from "./fast-caller.ts";
+
+const foreverNs = 2n ** 62n;
+
+/** A fast path with one lent connection, and its channel without a process. */
+async function openChannel(): Promise<{ fastPath: FastPath; offers: StreamOffers; fd: number }> {
+  const fastPath = closing(new FastPath({ warn: () => undefined }));
+  const tipAddresses = [tipWallet.publicKey.toBytes()];
+  fastPath.setRules({ tipAddresses, dontFrontPrefixes: [], minimumTipLamports: 10_000n });
+  fastPath.allow("key", 100);
+  const server = createServer().listen(0, "127.0.0.1");
+  closing({ close: () => void server.close() });
+  await once(server, "listening");
+  const port = Reflect.get(Object(server.address()), "port");
+  const socket = connect({ host: "127.0.0.1", port: Number(port) });
+  await once(socket, "connect");
+  closing({ close: () => void socket.destroy() });
+  const route = fastPath.openRoute();
+  route?.setForm({
+    head: "POST / HTTP/1.1\r\nContent-Length: ",
+    beforeId: "",
+    beforeText: " ",
+    afterText: "",
+    minimumTipLamports: 0n,
+    transactionBytesMax: 1232,
+  });
+  route?.lend(descriptorOf(socket) ?? -1, foreverNs);
+  const offers = new StreamOffers(fastPath);
+  return { fastPath, offers, fd: offers.open() ?? -1 };
+}
+
+describe("an offer that no stream follows", () => {
+  it.each(["while the process runs", "when the process has ended"])(
+    "is abandoned %s",
+    async (when) => {
+      const { fastPath, offers, fd } = await openChannel();
+      const wanted: string[] = [];
+      const connection = offers.connection(7, () => wanted.push("wanted"));
+      connection.learn({ keyId: "key", untilNs: foreverNs });
+      connection.learn({ keyId: "key", untilNs: foreverNs });
+      expect(wanted).toEqual(["wanted"]);
+      expect(native().writeOffer(fd, 1, 7, transfer(1))).toBe(true);
+      await expect.poll(() => fastPath.snapshot().taken).toBe(1);
+      expect(fastPath.snapshot()).toMatchObject({ unclaimed: 1, abandoned: 0 });
+      if (when === "while the process runs") offers.discard(1);
+      else offers.end();
+      expect(fastPath.snapshot()).toMatchObject({ unclaimed: 0, abandoned: 1 });
+      closeSync(fd);
+    },
+  );
+
+  it("leaves the sends of streams that are handled to them", async () => {
+    const { fastPath, offers, fd } = await openChannel();
+    const connection = offers.connection(7, () => undefined);
+    connection.learn({ keyId: "key", untilNs: foreverNs });
+    expect(native().writeOffer(fd, 1, 7, transfer(1))).toBe(true);
+    await expect.poll(() => fastPath.snapshot().taken).toBe(1);
+    const stream = connection.stream(1);
+    expect(stream.isTaken).toBe(true);
+    offers.end();
+    expect(fastPath.snapshot()).toMatchObject({ unclaimed: 0, abandoned: 0 });
+    expect(stream.isTaken).toBe(true);
+    expect(stream.claim()?.signature).toBe(encodeBase58(transfer(1).subarray(1, 65)));
+    stream.settle();
+    expect(fastPath.snapshot().abandoned).toBe(1);
+    closeSync(fd);
+  });
+});
