@@ -161,7 +161,6 @@ TEST(submission_fast_path_survives_the_end_of_the_process) {
   const uint64_t number = lab.offer(tip_transaction(2));
   close(lab.process);
   CHECK(wait_until([&] { return lab.path->is_offer_taken(number); }));
-  lab.wait_for_thread();
   CHECK(!lab.path->open_offers());  // the previous channel has not ended
   CHECK(lab.path->end_offers().has_value());
   CHECK(!lab.path->end_offers());
