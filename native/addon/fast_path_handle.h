@@ -69,7 +69,8 @@ class FastPathHandle : public Napi::ObjectWrap<FastPathHandle> {
   Napi::Value open_offers(const Napi::CallbackInfo& info);
   void watch_offers(const Napi::CallbackInfo& info);   // (connection, key, until)
   void forget_offers(const Napi::CallbackInfo& info);  // (connection)
-  // (sequence, into: a TakenRecord) -> number of sends; 0: nothing was taken
+  // (sequence, transaction, into: a TakenRecord) -> number of sends; 0: nothing was taken, -1:
+  // another transaction was
   Napi::Value claim_offer(const Napi::CallbackInfo& info);
   Napi::Value is_offer_taken(const Napi::CallbackInfo& info);  // (sequence)
   // (into: a TakenRecord) -> number of sends of an offer that was not claimed; 0: none is left

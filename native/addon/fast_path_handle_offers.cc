@@ -43,10 +43,15 @@ void FastPathHandle::forget_offers(const Napi::CallbackInfo& info) {
 Napi::Value FastPathHandle::claim_offer(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   uint64_t sequence = 0;
+  Bytes wire{};
   Bytes into{};
-  if (!path_ || !read_safe_integer(info[0], "sequence", sequence) || !read_record(info[1], into))
+  if (!path_ || !read_safe_integer(info[0], "sequence", sequence) ||
+      !read_bytes(info[1], "transaction", wire) || !read_record(info[2], into))
     return env.Undefined();
-  return write_record(env, path_->claim_offer(sequence), into);
+  const auto claim = path_->claim_offer(sequence, {wire.data, wire.length});
+  if (!claim) return Napi::Number::New(env, 0);
+  const Napi::Value sends = write_record(env, claim->taken, into);
+  return claim->is_same ? sends : Napi::Number::New(env, -1);
 }
 
 Napi::Value FastPathHandle::is_offer_taken(const Napi::CallbackInfo& info) {

@@ -138,9 +138,13 @@ class FastPath {
   void watch_offers(uint64_t connection, uint32_t key, uint64_t until_ns);
   // A check under way ends without a send.
   void forget_offers(uint64_t connection);
+  struct OfferClaim {
+    TakenRequest taken;
+    bool is_same = false;  // the bytes are those that were offered
+  };
   // Returns the sends for the offer with this number, at most once. Afterwards it is not taken any
-  // more.
-  std::optional<TakenRequest> claim_offer(uint64_t sequence);
+  // more. `wire`: the transaction that JavaScript has read.
+  std::optional<OfferClaim> claim_offer(uint64_t sequence, std::span<const uint8_t> wire);
   // Whether `claim_offer` would return something; never stops a check.
   bool is_offer_taken(uint64_t sequence);
   // Closes the channel. Returns what was not claimed, one for each call.

@@ -2,6 +2,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "submission/fast_path.h"
@@ -38,7 +39,8 @@ void FastPath::forget_offers(uint64_t connection) {
   offers_.forget(connection);
 }
 
-std::optional<TakenRequest> FastPath::claim_offer(uint64_t sequence) {
+std::optional<FastPath::OfferClaim> FastPath::claim_offer(uint64_t sequence,
+                                                          std::span<const uint8_t> wire) {
   std::unique_lock lock(mutex_);
   // The thread writes to sockets that never make it wait.
   changed_.wait(lock, [&] { return !offers_.is_sending(sequence); });
@@ -46,7 +48,7 @@ std::optional<TakenRequest> FastPath::claim_offer(uint64_t sequence) {
   if (claim.was_checked) counts_.late++;
   if (!claim.taken) return {};
   remove_unclaimed_locked(claim.taken->key);
-  return claim.taken->request;
+  return OfferClaim{claim.taken->request, std::ranges::equal(claim.taken->bytes, wire)};
 }
 
 bool FastPath::is_offer_taken(uint64_t sequence) {
@@ -152,7 +154,7 @@ void FastPath::finish_offer(const OfferLook& look) {
   const TakenRequest taken = settle_locked(look.candidate, workspace_);
   if (taken.send_count > 0) {
     counts_.taken++;
-    offers_.end_sent(look.key, taken);
+    offers_.end_sent(look.key, taken, look.candidate.wire);
   } else {
     remove_unclaimed_locked(look.key);
     offers_.end();

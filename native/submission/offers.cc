@@ -1,6 +1,7 @@
 #include "submission/offers.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shredway {
 
@@ -33,9 +34,9 @@ bool Offers::begin(uint64_t sequence, uint64_t connection) {
   return true;
 }
 
-void Offers::end_sent(uint32_t key, const TakenRequest& request) {
+void Offers::end_sent(uint32_t key, const TakenRequest& request, std::span<const uint8_t> bytes) {
   stage_ = Stage::none;
-  taken_.push_back({current_, key, request});
+  taken_.push_back({current_, key, request, {bytes.begin(), bytes.end()}});
 }
 
 Offers::Claim Offers::claim(uint64_t sequence) {
@@ -75,8 +76,8 @@ std::optional<Offers::Taken> Offers::take_left() {
 }
 
 Offers::Taken Offers::remove(size_t place) {
-  const Taken taken = taken_[place];
-  taken_[place] = taken_.back();
+  std::swap(taken_[place], taken_.back());
+  Taken taken = std::move(taken_.back());
   taken_.pop_back();
   return taken;
 }

@@ -41,21 +41,22 @@ class OfferLab : public FastPathLab {
   void check_sent(const Bytes& transaction) {
     const uint64_t number = offer(transaction);
     CHECK(wait_until([&] { return path->is_offer_taken(number); }));
-    const auto taken = path->claim_offer(number);
-    CHECK(taken && taken->send_count == 1);
-    if (!taken) return;
-    CHECK_EQ(std::string(taken->signature.data(), taken->signature_length),
+    const auto claim = path->claim_offer(number, transaction);
+    CHECK(claim && claim->is_same && claim->taken.send_count == 1);
+    if (!claim) return;
+    const TakenRequest& taken = claim->taken;
+    CHECK_EQ(std::string(taken.signature.data(), taken.signature_length),
              signature_of(transaction));
-    const std::string request = partner_request(lab_route(), taken->sends[0].id, transaction);
+    const std::string request = partner_request(lab_route(), taken.sends[0].id, transaction);
     CHECK(receive_text(partner.far, request.size()) == request);
-    CHECK(!path->claim_offer(number));
+    CHECK(!path->claim_offer(number, transaction));
     path->lend_again(loan, kForever);
   }
   void check_left(const Bytes& transaction, uint64_t source = kSource) {
     const uint64_t number = offer(transaction, source);
     wait_for_offers();
     CHECK(!path->is_offer_taken(number));
-    CHECK(!path->claim_offer(number));
+    CHECK(!path->claim_offer(number, transaction));
     CHECK_EQ(receive_now(partner.far), "");
   }
 
@@ -121,12 +122,23 @@ TEST(submission_fast_path_offers_that_are_invalid_are_left) {
 
 TEST(submission_fast_path_offers_claimed_before_are_left) {
   OfferLab lab;
-  CHECK(!lab.path->claim_offer(1));
+  CHECK(!lab.path->claim_offer(1, {}));
   lab.offer(tip_transaction(1));
   CHECK(write_offer(lab.process, {0, kSource}, {}));
   CHECK(wait_until([&] { return lab.path->counts().late == 2; }));
   CHECK_EQ(receive_now(lab.partner.far), "");
   lab.check_sent(tip_transaction(2));
+}
+
+TEST(submission_fast_path_offers_are_compared_with_what_is_claimed) {
+  OfferLab lab;
+  const Bytes fine = tip_transaction(1);
+  const uint64_t number = lab.offer(fine);
+  CHECK(wait_until([&] { return lab.path->is_offer_taken(number); }));
+  Bytes other = fine;
+  other.back() ^= 1;
+  const auto claim = lab.path->claim_offer(number, other);
+  CHECK(claim && !claim->is_same && claim->taken.send_count == 1);
 }
 
 TEST(submission_fast_path_offers_not_claimed_are_bounded_and_returned_at_the_end) {
@@ -139,7 +151,7 @@ TEST(submission_fast_path_offers_not_claimed_are_bounded_and_returned_at_the_end
   }
   lab.wait_for_offers();
   CHECK_EQ(lab.path->counts().unclaimed, kFastPathUnclaimedMax);
-  CHECK(lab.path->claim_offer(3).has_value());
+  CHECK(lab.path->claim_offer(3, {}).has_value());
   uint32_t left = 0;
   while (lab.path->end_offers()) left++;
   CHECK_EQ(left, kFastPathUnclaimedMax - 1);
@@ -181,10 +193,10 @@ TEST(submission_fast_path_offers_report_every_send_whenever_they_are_claimed) {
       if (random() % 8 == 0) usleep(static_cast<useconds_t>(random() % 200));
       if (numbers.empty() || random() % 2 == 0) continue;
       const size_t place = random() % numbers.size();
-      const auto taken = lab.path->claim_offer(numbers[place]);
+      const auto claim = lab.path->claim_offer(numbers[place], {});
       numbers.erase(numbers.begin() + static_cast<long>(place));
-      if (taken) lab.path->lend_again(taken->sends[0].loan, kForever);
-      (taken ? sent : left)++;
+      if (claim) lab.path->lend_again(claim->taken.sends[0].loan, kForever);
+      (claim ? sent : left)++;
     }
     if (life % 2 == 0) lab.wait_for_offers();
     left += numbers.size();

@@ -3,8 +3,9 @@
 // A thread of the addon (native/submission/fast_path.h) repeats decisions of the gateway: on a caller's
 // connection it takes requests that repeat an accepted one, and writes their transactions to idle
 // connections that routes have lent. It also takes transactions that arrive over QUIC (stream-offers.ts).
-// Others are sent likewise on this thread, when their key and its limits have been checked. This file gives the addon the rules in force, keys and routes their numbers,
-// and counts what was sent for requests that were refused afterwards.
+// Others are sent likewise on this thread, when their key and its limits have been checked. This file gives
+// the addon the rules in force, keys and routes their numbers, and counts what was sent for requests that
+// were refused afterwards.
 
 import type { Logger } from "../../core/log.ts";
 import { native } from "../../relay/data-plane/native.ts";

@@ -33,9 +33,9 @@ export class StreamOffers {
     return new OfferingConnection(this.#host, this.#open, { id, wanted });
   }
 
-  /** An offer whose stream is not handled. `sequence` 0: it was not offered. */
-  discard(sequence: number): void {
-    new OfferedStream(this.#host, this.#open, sequence).settle();
+  /** A stream that is not handled. */
+  discard(stream: CompleteStream): void {
+    new OfferedStream(this.#host, this.#open, stream).settle();
   }
 
   /** The process has ended, and everything that it passed on was received. */
@@ -43,6 +43,12 @@ export class StreamOffers {
     for (const stream of this.#open) stream.claim();
     while (this.#host.native.endOffers(record) > 0) this.#host.abandoned(readTakenRecord(record));
   }
+}
+
+interface CompleteStream {
+  /** Number of its offer; 0: it was not offered. */
+  readonly sequence: number;
+  readonly bytes: Uint8Array;
 }
 
 interface OfferingFacts {
@@ -58,6 +64,7 @@ export class OfferingConnection {
   readonly #facts: OfferingFacts;
   #freshUntilMs = 0;
   #isWanted = false;
+  #isClosed = false;
 
   constructor(host: FastPathHost, open: Set<OfferedStream>, facts: OfferingFacts) {
     this.#host = host;
@@ -65,14 +72,15 @@ export class OfferingConnection {
     this.#facts = facts;
   }
 
-  /** A complete stream. `sequence`: number of its offer; 0: it was not offered. */
-  stream(sequence: number): OfferedStream {
-    return new OfferedStream(this.#host, this.#open, sequence, this);
+  stream(stream: CompleteStream): OfferedStream {
+    return new OfferedStream(this.#host, this.#open, stream, this);
   }
 
   learn({ keyId, untilNs }: Pick<Lesson, "keyId" | "untilNs">): void {
     const nowMs = this.#host.nowMs();
-    const key = nowMs < this.#freshUntilMs ? null : this.#host.keyNumber(keyId);
+    // A submission may end after its connection, whose number the next process uses again.
+    if (this.#isClosed || nowMs < this.#freshUntilMs) return;
+    const key = this.#host.keyNumber(keyId);
     if (key === null) return;
     this.#freshUntilMs = nowMs + freshMs;
     this.#host.native.watchOffers(this.#facts.id, key, untilNs);
@@ -84,13 +92,18 @@ export class OfferingConnection {
     this.#freshUntilMs = 0;
     this.#host.native.forgetOffers(this.#facts.id);
   }
+
+  closed(): void {
+    this.#isClosed = true;
+    this.forget();
+  }
 }
 
 /** One stream: what was sent for it. */
 class OfferedStream implements FastConnection {
   readonly #host: FastPathHost;
   readonly #open: Set<OfferedStream>;
-  readonly #sequence: number;
+  readonly #stream: CompleteStream;
   readonly #connection: OfferingConnection | undefined;
   /** undefined: not claimed yet. */
   #taken: TakenRequest | null | undefined;
@@ -98,28 +111,31 @@ class OfferedStream implements FastConnection {
   constructor(
     host: FastPathHost,
     open: Set<OfferedStream>,
-    sequence: number,
+    stream: CompleteStream,
     connection?: OfferingConnection,
   ) {
     this.#host = host;
     this.#open = open;
-    this.#sequence = sequence;
+    this.#stream = stream;
     this.#connection = connection;
-    if (sequence > 0) open.add(this);
+    if (stream.sequence > 0) open.add(this);
     else this.#taken = null;
   }
 
   claim(): TakenRequest | null {
     if (this.#taken !== undefined) return this.#taken;
     this.#open.delete(this);
-    const sends = this.#host.native.claimOffer(this.#sequence, record);
+    const { sequence, bytes } = this.#stream;
+    const sends = this.#host.native.claimOffer(sequence, bytes, record);
     this.#taken = sends > 0 ? readTakenRecord(record) : null;
+    // An attacker who controls the process may offer another transaction than it passes on.
+    if (sends < 0) this.#host.abandoned(readTakenRecord(record));
     return this.#taken;
   }
 
   get isTaken(): boolean {
     return this.#taken === undefined
-      ? this.#host.native.isOfferTaken(this.#sequence)
+      ? this.#host.native.isOfferTaken(this.#stream.sequence)
       : this.#taken !== null;
   }
 

@@ -1,9 +1,9 @@
 // The process of the QUIC ingress: receives transactions of clients and passes them to the gateway.
 //
-// Started by ingress-process.ts with a socket to the gateway as descriptor 3, the UDP sockets as 4, 5, …, two
-// for each listener, and then the channel to the fast path. The QUIC library is native code that parses data of strangers, so it runs in a process of
-// its own, which is confined before the first packet. Streams of one turn of the event loop are passed in one message. The
-// process ends when the gateway closes the socket or ends itself.
+// Started by ingress-process.ts with a socket to the gateway as descriptor 3, the UDP sockets as 4, 5, …, two for
+// each listener, and then the channel to the fast path. The QUIC library is native code that parses data of
+// strangers, so it runs in a process of its own, which is confined before the first packet. Streams of one turn of
+// the event loop are passed in one message. The process ends when the gateway closes the socket or ends itself.
 
 import { systemClock, type Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";

@@ -310,11 +310,11 @@ export class QuicIngress {
   #receive({ connection, stream, receivedNs, sequence, bytes }: IngressStream): void {
     const session = this.#sessions.get(connection);
     if (!session) {
-      this.#options.offers?.discard(sequence);
+      this.#options.offers?.discard({ sequence, bytes });
       return;
     }
     const { dialect, isProtected, isSwqosOnly } = session;
-    const offer = session.offering?.stream(sequence);
+    const offer = session.offering?.stream({ sequence, bytes });
     const answer = (reason: Reason | null, body: string): void => {
       offer?.settle();
       increment(this.#submissions, reason ?? "accepted");
@@ -383,7 +383,7 @@ export class QuicIngress {
   }
 
   #forget({ connection, offering }: Session): void {
-    offering?.forget();
+    offering?.closed();
     if (this.#sessions.delete(connection.id)) this.#records.remove(connection.id);
   }
 

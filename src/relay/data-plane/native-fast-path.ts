@@ -52,8 +52,11 @@ export interface NativeFastPath {
   openOffers(): number;
   watchOffers(connection: number, key: number, untilNs: bigint): void;
   forgetOffers(connection: number): void;
-  /** As `claim`, for the offer with this number; 0: nothing was sent. */
-  claimOffer(sequence: number, into: Uint8Array): number;
+  /**
+   * Fills a record, as `claim`, for the offer with this number; returns the number of sends; 0: none, -1:
+   * those of another transaction than this one.
+   */
+  claimOffer(sequence: number, transaction: Uint8Array, into: Uint8Array): number;
   isOfferTaken(sequence: number): boolean;
   /** Closes the channel. Fills a record of an offer that was not claimed, one for each call; 0: none is left. */
   endOffers(into: Uint8Array): number;

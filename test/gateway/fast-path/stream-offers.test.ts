@@ -55,7 +55,7 @@ describe("an offer that no stream follows", () => {
       expect(native().writeOffer(fd, 1, 7, transfer(1))).toBe(true);
       await expect.poll(() => fastPath.snapshot().taken).toBe(1);
       expect(fastPath.snapshot()).toMatchObject({ unclaimed: 1, abandoned: 0 });
-      if (when === "while the process runs") offers.discard(1);
+      if (when === "while the process runs") offers.discard({ sequence: 1, bytes: transfer(1) });
       else offers.end();
       expect(fastPath.snapshot()).toMatchObject({ unclaimed: 0, abandoned: 1 });
       closeSync(fd);
@@ -68,7 +68,7 @@ describe("an offer that no stream follows", () => {
     connection.learn({ keyId: "key", untilNs: foreverNs });
     expect(native().writeOffer(fd, 1, 7, transfer(1))).toBe(true);
     await expect.poll(() => fastPath.snapshot().taken).toBe(1);
-    const stream = connection.stream(1);
+    const stream = connection.stream({ sequence: 1, bytes: transfer(1) });
     expect(stream.isTaken).toBe(true);
     offers.end();
     expect(fastPath.snapshot()).toMatchObject({ unclaimed: 0, abandoned: 0 });
@@ -76,6 +76,32 @@ describe("an offer that no stream follows", () => {
     expect(stream.claim()?.signature).toBe(encodeBase58(transfer(1).subarray(1, 65)));
     stream.settle();
     expect(fastPath.snapshot().abandoned).toBe(1);
+    closeSync(fd);
+  });
+
+  it("does not belong to the stream of another transaction", async () => {
+    const { fastPath, offers, fd } = await openChannel();
+    const connection = offers.connection(7, () => undefined);
+    connection.learn({ keyId: "key", untilNs: foreverNs });
+    expect(native().writeOffer(fd, 1, 7, transfer(1))).toBe(true);
+    await expect.poll(() => fastPath.snapshot().taken).toBe(1);
+    const other = Buffer.from(transfer(1));
+    other.writeUInt8((other.at(-1) ?? 0) ^ 1, other.length - 1);
+    expect(connection.stream({ sequence: 1, bytes: other }).claim()).toBeNull();
+    expect(fastPath.snapshot()).toMatchObject({ unclaimed: 0, abandoned: 1 });
+    closeSync(fd);
+  });
+
+  it("comes from no connection that has ended", async () => {
+    const { fastPath, offers, fd } = await openChannel();
+    const connection = offers.connection(7, () => undefined);
+    connection.closed();
+    connection.learn({ keyId: "key", untilNs: foreverNs });
+    expect(native().writeOffer(fd, 1, 7, transfer(1))).toBe(true);
+    // An offer whose number is not ascending counts as late.
+    expect(native().writeOffer(fd, 0, 7, transfer(1))).toBe(true);
+    await expect.poll(() => fastPath.snapshot().late).toBe(1);
+    expect(fastPath.snapshot().taken).toBe(0);
     closeSync(fd);
   });
 });
