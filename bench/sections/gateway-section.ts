@@ -109,6 +109,8 @@ interface RoundOptions {
   readonly load: HttpLoad;
   readonly servers: Readonly<Record<Driver, Server>>;
   readonly seconds: number;
+  /** Whether rounds before the first one warm up the compilers. */
+  readonly warmsUp: boolean;
 }
 
 async function most({ load, servers, seconds }: RoundOptions, driver: Driver): Promise<LoadResult> {
@@ -155,12 +157,11 @@ async function measureMost(options: RoundOptions): Promise<Omit<Round, "calm">> 
  * submissions, which no gateway has at this rate.
  */
 async function measureRounds(options: RoundOptions, count: number): Promise<Round[]> {
-  for (let i = 0; i < 2; i++) await measureCalm(options); // warm-up for the compiler
+  if (options.warmsUp) for (let i = 0; i < 2; i++) await measureCalm(options);
   const calmRounds: Round["calm"][] = [];
   for (let i = 0; i < count; i++) calmRounds.push(await measureCalm(options));
-  await most(options, "gateway"); // warm-up, also for the next two
-  await most(options, "unchecked");
-  await most(options, "undici");
+  if (options.warmsUp)
+    for (const driver of ["gateway", "unchecked", "undici"] as const) await most(options, driver);
   const rounds: Round[] = [];
   for (const one of calmRounds) rounds.push({ ...(await measureMost(options)), calm: one });
   return rounds;
@@ -355,7 +356,7 @@ export async function gatewaySection(
       undici: await open("undici"),
       proxy: await open("proxy"),
     };
-    const options = { load, servers, seconds: small ? 0.5 : 2 };
+    const options = { load, servers, seconds: small ? 0.3 : 2, warmsUp: !small };
     const results = await measureRounds(options, rounds);
     const rate = summarise(results.map(({ most: { gateway } }) => perSecond(gateway, "gateway")));
     return report(results, await overload(options, rate.median));
