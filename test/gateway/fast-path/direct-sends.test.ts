@@ -2,23 +2,20 @@
 
 import { Keypair } from "@solana/web3.js";
 import { expect, it } from "vitest";
-import { encodeBase58 } from "../../../src/core/base58.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { base64, forged, tipping } from "../../support/transactions/tipping.ts";
 import {
   bodyOf,
   FastCaller,
+  kindsOf,
   lent,
   type Opened,
   openWithPartner,
   type Response,
   requestOf,
+  signatureOf,
   transfer,
 } from "./fast-caller.ts";
-
-function signatureOf(wire: Uint8Array): string {
-  return encodeBase58(wire.subarray(1, 65));
-}
 
 const once = "?max-retries=0";
 
@@ -40,15 +37,6 @@ async function openLending(more: object = {}): Promise<Opened> {
   expect((await send(opened, transfer(1))).body.result).toBe(signatureOf(transfer(1)));
   await lent(opened);
   return opened;
-}
-
-async function kindsOf({ gateway }: Opened, wire: Uint8Array): Promise<readonly string[]> {
-  const [key] = await gateway.keys.keys();
-  const [status] = await gateway.submissions.statuses(key?.accountId ?? "", [signatureOf(wire)]);
-  const events = status?.events ?? [];
-  const times = events.map(({ atNs }) => atNs);
-  expect(times).toEqual(times.toSorted((a, b) => Number(a - b)));
-  return events.map(({ kind }) => kind);
 }
 
 it("sends a transaction once, before it is recorded, and records it like every other", async () => {

@@ -4,8 +4,10 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "vitest";
 import { openGateway } from "../../../src/app/compose-gateway.ts";
 import type { GatewayService } from "../../../src/app/gateway-service.ts";
+import { encodeBase58 } from "../../../src/core/base58.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { type Config, completeConfig } from "../../../src/core/configuration/configuration.ts";
 import { createLogger } from "../../../src/core/log.ts";
@@ -149,6 +151,20 @@ export async function writeAlone(
     if (performance.now() > end) throw new Error("the fast path did not look at the request");
   }
   return taken(opened) > takenBefore;
+}
+
+export function signatureOf(wire: Uint8Array): string {
+  return encodeBase58(wire.subarray(1, 65));
+}
+
+/** The kinds of events in the timeline of a transaction of the first account, whose times ascend. */
+export async function kindsOf({ gateway }: Opened, wire: Uint8Array): Promise<readonly string[]> {
+  const [key] = await gateway.keys.keys();
+  const [status] = await gateway.submissions.statuses(key?.accountId ?? "", [signatureOf(wire)]);
+  const events = status?.events ?? [];
+  const times = events.map(({ atNs }) => atNs);
+  expect(times).toEqual(times.toSorted((a, b) => Number(a - b)));
+  return events.map(({ kind }) => kind);
 }
 
 export function taken({ gateway }: Pick<Opened, "gateway">): number {

@@ -18,14 +18,11 @@ import {
   type Opened,
   openWithPartner,
   requestOf,
+  signatureOf,
   taken,
   transfer,
   writeAlone,
 } from "./fast-caller.ts";
-
-function signatureOf(wire: Uint8Array): string {
-  return encodeBase58(wire.subarray(1, 65));
-}
 
 /** A caller whose next requests may be taken. */
 async function taught(opened: Opened, number = 1): Promise<FastCaller> {

@@ -6,7 +6,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 import type { GatewayService } from "../../../src/app/gateway-service.ts";
-import { encodeBase58 } from "../../../src/core/base58.ts";
 import { newEcdsaCredentials } from "../../../src/core/quic/certificate.ts";
 import { createdKey } from "../../support/gateway/created-key.ts";
 import { ingressPids } from "../../support/quic/ingress-pids.ts";
@@ -14,7 +13,16 @@ import { QuicClient } from "../../support/quic/quic-client.ts";
 import { describeQuic } from "../../support/quic/quic-server.ts";
 import { type Response, readResponse } from "../../support/quic/response-frames.ts";
 import { base64, forged } from "../../support/transactions/tipping.ts";
-import { counted, lent, type Opened, openWithPartner, taken, transfer } from "./fast-caller.ts";
+import {
+  counted,
+  kindsOf,
+  lent,
+  type Opened,
+  openWithPartner,
+  signatureOf,
+  taken,
+  transfer,
+} from "./fast-caller.ts";
 
 const deadlineMs = 20_000;
 const loopback = "127.0.0.1:0";
@@ -75,10 +83,6 @@ class QuicCaller {
   }
 }
 
-function signatureOf(wire: Uint8Array): string {
-  return encodeBase58(wire.subarray(1, 65));
-}
-
 function open(more: object = {}): Promise<Opened> {
   return openWithPartner({ quic, ...more });
 }
@@ -103,15 +107,6 @@ async function isTaken(opened: Opened, caller: QuicCaller, wire: Uint8Array): Pr
 
 function receivedBy({ partner }: Opened): string[] {
   return partner.posts.map(({ body }) => /"params":\["([^"]+)"/.exec(body.toString())?.[1] ?? "");
-}
-
-async function kindsOf({ gateway }: Opened, wire: Uint8Array): Promise<readonly string[]> {
-  const [key] = await gateway.keys.keys();
-  const [status] = await gateway.submissions.statuses(key?.accountId ?? "", [signatureOf(wire)]);
-  const events = status?.events ?? [];
-  const times = events.map(({ atNs }) => atNs);
-  expect(times).toEqual(times.toSorted((a, b) => Number(a - b)));
-  return events.map(({ kind }) => kind);
 }
 
 function countsOf(gateway: GatewayService): object | null {
