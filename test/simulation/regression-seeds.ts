@@ -114,6 +114,12 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     found: "checks: a destination lost its tier and got one again before the counters were read",
   },
   {
+    seed: 3237259150,
+    slots: 60,
+    hasQuietPeriods: true,
+    found: "a blockhash from a standstill expired before its block was confirmed",
+  },
+  {
     seed: 2,
     slots: 150,
     hasQuietPeriods: true,

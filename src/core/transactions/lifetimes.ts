@@ -4,7 +4,8 @@
 // the same lifetime; recent lifetimes are queried rarely. Several nodes may answer behind one
 // address, and a lagging node may not know a blockhash yet or return an old nonce value. While the
 // cluster confirms nothing, no node knows the newest blockhashes. A lifetime therefore counts as expired
-// only after two responses some time and some slots apart, and any contradicting response reverts that.
+// only after two responses some time and some slots apart, and any contradicting response reverts that. After a
+// standstill, confirmation first catches up: the first response afterwards is the first that counts.
 
 import { pubkeyOf } from "../primitives.ts";
 import { TimerWheel } from "../timer-wheel.ts";
@@ -14,6 +15,8 @@ import { TimerWheel } from "../timer-wheel.ts";
  * slots by which confirmation usually follows the newest block, and by which a node lags at first.
  */
 const settleSlots = 12n;
+/** If fewer slots are confirmed between two such responses, the cluster has stopped. */
+const movingSlots = 3n;
 
 export interface LifetimeLimits {
   /** Age of a blockhash at the first query. */
@@ -60,6 +63,8 @@ export class Lifetime<T extends object> {
   goneAgainMs: number | null = null;
   /** Confirmed slot of the first of them. */
   goneSlot = 0n;
+  /** After the first of them, the cluster has stopped. */
+  isStopped = false;
   /** The nonce account does not exist. */
   isUnknownAccount = false;
 
@@ -188,14 +193,31 @@ export class Lifetimes<T extends object> {
       lifetime.goneMs = null;
       lifetime.goneAgainMs = null;
     } else if (lifetime.goneMs === null) {
-      lifetime.goneMs = this.#dependencies.nowMs();
-      lifetime.goneSlot = goneSlot;
+      this.#begin(lifetime, goneSlot);
       this.#dependencies.onExpired(lifetime);
     } else if (
       lifetime.goneAgainMs === null &&
-      askedMs >= lifetime.goneMs + this.#limits.settleMs &&
-      goneSlot >= lifetime.goneSlot + settleSlots
+      askedMs >= lifetime.goneMs + this.#limits.settleMs
     ) {
+      this.#answeredAgain(lifetime, goneSlot);
+    }
+  }
+
+  /** The first response that counts. */
+  #begin(lifetime: Lifetime<T>, goneSlot: bigint): void {
+    lifetime.goneMs = this.#dependencies.nowMs();
+    lifetime.goneSlot = goneSlot;
+    lifetime.isStopped = false;
+  }
+
+  #answeredAgain(lifetime: Lifetime<T>, goneSlot: bigint): void {
+    const slots = goneSlot - lifetime.goneSlot;
+    if (slots < 0n) return; // the node lags
+    if (slots < movingSlots) {
+      lifetime.isStopped = true;
+    } else if (lifetime.isStopped) {
+      this.#begin(lifetime, goneSlot);
+    } else if (slots >= settleSlots) {
       lifetime.goneAgainMs = this.#dependencies.nowMs();
       this.#dependencies.onExpired(lifetime);
     }
