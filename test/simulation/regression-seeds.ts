@@ -114,6 +114,12 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     found: "checks: a destination lost its tier and got one again before the counters were read",
   },
   {
+    seed: 896843447,
+    slots: 60,
+    hasQuietPeriods: true,
+    found: "slots seemed long after a long stop of the cluster with skipped slots",
+  },
+  {
     seed: 3237259150,
     slots: 60,
     hasQuietPeriods: true,

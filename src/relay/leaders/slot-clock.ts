@@ -117,6 +117,8 @@ export class SlotClock {
   readonly #seen = new Float64Array(seenSlots).fill(-1);
   #firstSlot = 0;
   #rpc: SlotReading[] = [];
+  /** The first answer with the highest slot. It may be older than all of `#rpc`. */
+  #highestRpc: SlotReading | null = null;
 
   /** The callers' clock was set by so much: what was measured before belongs to the new time, too. */
   shift(byNs: bigint): void {
@@ -143,8 +145,16 @@ export class SlotClock {
     if (this.#endsStandstill(answer)) this.#rpc = [];
     this.#rpc.push(answer);
     if (this.#rpc.length > rpcAnswersMax) this.#rpc.shift();
+    this.#noteHighest();
     const present = this.#lineSlotAt(answer.timeNs);
     if (present !== null && this.#isBehindNode(present, answer.timeNs)) this.#dropLine();
+  }
+
+  /** In a standstill, every answer has the same slot. A slot that no answer has any more was wrong. */
+  #noteHighest(): void {
+    const slot = Math.max(...this.#rpc.map((answer) => answer.slot));
+    if (this.#highestRpc?.slot === slot) return;
+    this.#highestRpc = this.#rpc.find((answer) => answer.slot === slot) ?? null;
   }
 
   /**
@@ -152,12 +162,11 @@ export class SlotClock {
    * about their duration then. A node that had stopped alone has many further slots at once.
    */
   #endsStandstill({ slot, timeNs }: SlotReading): boolean {
-    const highest = Math.max(...this.#rpc.map((answer) => answer.slot));
-    const first = this.#rpc.find((answer) => answer.slot === highest);
+    const highest = this.#highestRpc;
     const last = this.#rpc.at(-1);
-    if (!first || !last || slot <= highest) return false;
-    const hasStood = last.timeNs - first.timeNs >= standstillNs;
-    return hasStood && (timeNs - first.timeNs) / (slot - highest) > longSlotNs;
+    if (!highest || !last || slot <= highest.slot) return false;
+    const hasStood = last.timeNs - highest.timeNs >= standstillNs;
+    return hasStood && (timeNs - highest.timeNs) / (slot - highest.slot) > longSlotNs;
   }
 
   /** Whether shreds and an answer of the node in the last 10 s agree on the current slot. */
@@ -267,6 +276,7 @@ export class SlotClock {
       // The clock was set back, so the measurements belong to another time.
       this.#confirmedNs = Number.NEGATIVE_INFINITY;
       this.#rpc = [];
+      this.#highestRpc = null;
       this.#aside.clear();
     }
     this.#lastNoteNs = timeNs;

@@ -65,6 +65,17 @@ describe("RPC", () => {
     }
   });
 
+  it("has it soon after a long stop as well, if many slots are skipped first", () => {
+    const clock = new SlotClock();
+    for (let i = 0n; i < 700n; i++) clock.noteRpc(firstSlot, startNs + i * second);
+    const beginNs = startNs + 700n * second;
+    const slotAfter = (ns: bigint): bigint => firstSlot + 12n + ns / (400n * msNs);
+    for (const afterS of [0n, 5n, 6n])
+      clock.noteRpc(slotAfter(afterS * second), beginNs + afterS * second);
+    const now = clock.now(beginNs + 9n * second);
+    expect(Math.abs(Number((now?.slot ?? 0n) - slotAfter(9n * second)))).toBeLessThanOrEqual(2);
+  });
+
   it("keeps the duration of slots while a node alone has stopped", () => {
     const clock = new SlotClock();
     const slotAfter = (ns: bigint): bigint => firstSlot + ns / (400n * msNs);
