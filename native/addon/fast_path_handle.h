@@ -70,7 +70,7 @@ class FastPathHandle : public Napi::ObjectWrap<FastPathHandle> {
   void watch_offers(const Napi::CallbackInfo& info);   // (connection, key, until)
   void forget_offers(const Napi::CallbackInfo& info);  // (connection)
   // (sequence, transaction, into: a TakenRecord) -> number of sends; 0: nothing was taken, -1:
-  // another transaction was
+  // another transaction was sent under this number
   Napi::Value claim_offer(const Napi::CallbackInfo& info);
   Napi::Value is_offer_taken(const Napi::CallbackInfo& info);  // (sequence)
   // (into: a TakenRecord) -> number of sends of an offer that was not claimed; 0: none is left

@@ -83,6 +83,17 @@ void FastPath::allow(uint32_t key, uint32_t calls) {
   keys_[key].left = calls - std::min(calls, keys_[key].unclaimed);
 }
 
+void FastPath::add_unclaimed_locked(uint32_t key) {
+  keys_[key].left--;
+  keys_[key].unclaimed++;
+  counts_.unclaimed++;
+}
+
+void FastPath::remove_unclaimed_locked(uint32_t key) {
+  keys_[key].unclaimed--;
+  counts_.unclaimed--;
+}
+
 void FastPath::note(std::string_view signature) {
   const std::scoped_lock lock(mutex_);
   recent_.add(signature);

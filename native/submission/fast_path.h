@@ -242,6 +242,9 @@ class FastPath {
 
   explicit FastPath(FastPathSockets& sockets);
   int duplicate_locked(int fd);
+  // A request or an offer that is sent uses one call of the key, until JavaScript claims it.
+  void add_unclaimed_locked(uint32_t key);
+  void remove_unclaimed_locked(uint32_t key);
   // nothing: the request is not complete, or JavaScript has read from it; different: it does not
   // repeat the pattern; rejected: JavaScript has to refuse it, or to look at it.
   enum class Finding : uint8_t { nothing, different, rejected, valid };
@@ -255,14 +258,9 @@ class FastPath {
   void run();
   void handle_offer();
   bool begin_offer(OfferLook& look);
-  bool check_offer(OfferLook& look);
   // Reserves the connections to write to; false: it is left to JavaScript.
   bool reserve_offer(const OfferLook& look, bool is_valid);
   void finish_offer(const OfferLook& look);
-  void close_offers_locked();
-  // JavaScript may claim it now.
-  void add_unclaimed_locked(uint32_t key);
-  void remove_unclaimed_locked(uint32_t key);
   void handle(uint32_t connection);
   bool begin(Look& look);
   Finding check(Look& look);
@@ -279,6 +277,8 @@ class FastPath {
   // The checks but for that of the signatures; sets tip and signature.
   static bool inspect(Candidate& candidate);
   static bool has_valid_signatures(const Candidate& candidate, Workspace& workspace);
+  // All checks, but for repeated transactions without that of the signatures.
+  bool is_new_and_valid(Candidate& candidate, Workspace& workspace);
   bool is_known_locked(const Candidate& candidate) const;
   // Fills the workspace's writings and remembers the transaction; false: no connection is free, the
   // transaction is known, or the rules have changed.

@@ -58,7 +58,8 @@ bool FastPath::is_offer_taken(uint64_t sequence) {
 
 std::optional<TakenRequest> FastPath::end_offers() {
   std::unique_lock lock(mutex_);
-  close_offers_locked();
+  // The thread reads the channel with the lock only.
+  if (offers_fd_ >= 0) close(std::exchange(offers_fd_, -1));
   changed_.wait(lock, [&] { return !offers_.is_sending(); });
   const auto left = offers_.take_left();
   if (!left) return {};
@@ -66,28 +67,12 @@ std::optional<TakenRequest> FastPath::end_offers() {
   return left->request;
 }
 
-// The thread reads the channel with the lock only.
-void FastPath::close_offers_locked() {
-  if (offers_fd_ >= 0) close(std::exchange(offers_fd_, -1));
-}
-
-void FastPath::add_unclaimed_locked(uint32_t key) {
-  keys_[key].left--;
-  keys_[key].unclaimed++;
-  counts_.unclaimed++;
-}
-
-void FastPath::remove_unclaimed_locked(uint32_t key) {
-  keys_[key].unclaimed--;
-  counts_.unclaimed--;
-}
-
 // ---- on the thread --------------------------------------------------------------------------
 
 void FastPath::handle_offer() {
   OfferLook look;
   if (!begin_offer(look)) return;
-  if (!reserve_offer(look, check_offer(look))) return;
+  if (!reserve_offer(look, is_new_and_valid(look.candidate, workspace_))) return;
   write_all(look.candidate, workspace_);
   finish_offer(look);
 }
@@ -122,16 +107,6 @@ bool FastPath::begin_offer(OfferLook& look) {
   look.key = source->key;
   look.candidate.wire = {wire_.data(), length};
   return true;
-}
-
-bool FastPath::check_offer(OfferLook& look) {
-  if (!inspect(look.candidate)) return false;
-  {
-    // Clients often repeat a transaction, and checking its signatures takes longest.
-    const std::scoped_lock lock(mutex_);
-    if (is_known_locked(look.candidate)) return false;
-  }
-  return has_valid_signatures(look.candidate, workspace_);
 }
 
 bool FastPath::reserve_offer(const OfferLook& look, bool is_valid) {

@@ -60,16 +60,10 @@ std::optional<TakenRequest> FastPath::send_now(std::span<const uint8_t> wire) {
     const std::scoped_lock lock(mutex_);
     if (!begin_candidate_locked(candidate)) return {};
   }
-  bool is_sendable = inspect(candidate);
-  if (is_sendable) {
-    // Callers often repeat a transaction, and checking its signatures takes longest.
-    const std::scoped_lock lock(mutex_);
-    is_sendable = !is_known_locked(candidate);
-  }
-  is_sendable = is_sendable && has_valid_signatures(candidate, callers_workspace_);
+  if (!is_new_and_valid(candidate, callers_workspace_)) return {};
   {
     const std::scoped_lock lock(mutex_);
-    if (!is_sendable || !reserve_locked(candidate, callers_workspace_)) return {};
+    if (!reserve_locked(candidate, callers_workspace_)) return {};
   }
   write_all(candidate, callers_workspace_);
   const std::scoped_lock lock(mutex_);
@@ -113,6 +107,16 @@ bool FastPath::inspect(Candidate& candidate) {
 
 bool FastPath::has_valid_signatures(const Candidate& candidate, Workspace& workspace) {
   return verify_signatures(candidate.wire.data(), candidate.wire.size(), workspace.verifying_keys);
+}
+
+bool FastPath::is_new_and_valid(Candidate& candidate, Workspace& workspace) {
+  if (!inspect(candidate)) return false;
+  {
+    // Callers often repeat a transaction, and checking its signatures takes longest.
+    const std::scoped_lock lock(mutex_);
+    if (is_known_locked(candidate)) return false;
+  }
+  return has_valid_signatures(candidate, workspace);
 }
 
 bool FastPath::is_known_locked(const Candidate& candidate) const {

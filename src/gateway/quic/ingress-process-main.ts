@@ -90,7 +90,7 @@ class Main {
       credentials,
       sockets,
       connected: (connection) => this.#answer({ kind: "connected", connection }),
-      received: (stream) => this.#streams.push({ ...stream, sequence: this.#offer(stream) }),
+      received: (stream) => this.#receive(stream),
       flush: () => this.#passStreams(),
       ended: (connection, end) => {
         this.#offering.delete(connection);
@@ -103,6 +103,12 @@ class Main {
     this.#counts = systemClock.every(countsMs, () => this.#reportCounts());
     this.#answer({ kind: "listening", addresses: this.#server.addresses });
     this.#answer({ kind: "opened", unconfined });
+  }
+
+  #receive(received: ReceivedStream): void {
+    const { connection, stream, receivedNs, bytes } = received;
+    const sequence = this.#offer(received);
+    this.#streams.push({ connection, stream, receivedNs, sequence, bytes });
   }
 
   /** Returns the number of the offer; 0: it was not offered. */

@@ -198,11 +198,15 @@ export class IngressProcess {
   }
 
   #start(): ChildProcess {
-    const { start = startIngress, offers } = this.#options;
+    const { start = startIngress, offers, log } = this.#options;
     const sockets = this.#sockets.flatMap(({ descriptors }) => descriptors);
     const channel = offers?.open() ?? null;
     this.#offersDescriptor = channel === null ? null : channelDescriptor + 1 + sockets.length;
-    if (channel === null) return start(sockets);
+    if (channel === null) {
+      if (offers)
+        log?.warn("quic: no channel to the fast path: transactions are sent after they were read");
+      return start(sockets);
+    }
     try {
       return start([...sockets, channel]);
     } finally {

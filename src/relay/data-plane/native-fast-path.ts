@@ -54,7 +54,7 @@ export interface NativeFastPath {
   forgetOffers(connection: number): void;
   /**
    * Fills a record, as `claim`, for the offer with this number; returns the number of sends; 0: none, -1:
-   * those of another transaction than this one.
+   * another transaction was sent under this number.
    */
   claimOffer(sequence: number, transaction: Uint8Array, into: Uint8Array): number;
   isOfferTaken(sequence: number): boolean;

@@ -150,7 +150,10 @@ export class SlotClock {
     if (present !== null && this.#isBehindNode(present, answer.timeNs)) this.#dropLine();
   }
 
-  /** In a standstill, every answer has the same slot. A slot that no answer has any more was wrong. */
+  /**
+   * While the cluster does not move, all answers have one slot, and the first of them stays here. A slot above
+   * all of `#rpc` is forgotten: only a node that errs has reported it.
+   */
   #noteHighest(): void {
     const slot = Math.max(...this.#rpc.map((answer) => answer.slot));
     if (this.#highestRpc?.slot === slot) return;

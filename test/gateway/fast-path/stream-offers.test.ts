@@ -41,18 +41,24 @@ async function openChannel(): Promise<{ fastPath: FastPath; offers: StreamOffers
   return { fastPath, offers, fd: offers.open() ?? -1 };
 }
 
+/** The same after one offer was sent. */
+async function openTaken(wanted: () => void = () => undefined) {
+  const channel = await openChannel();
+  const connection = channel.offers.connection(7, wanted);
+  connection.learn({ keyId: "key", untilNs: foreverNs });
+  connection.learn({ keyId: "key", untilNs: foreverNs });
+  expect(native().writeOffer(channel.fd, 1, 7, transfer(1))).toBe(true);
+  await expect.poll(() => channel.fastPath.snapshot().taken).toBe(1);
+  return { ...channel, connection };
+}
+
 describe("an offer that no stream follows", () => {
   it.each(["while the process runs", "when the process has ended"])(
     "is abandoned %s",
     async (when) => {
-      const { fastPath, offers, fd } = await openChannel();
       const wanted: string[] = [];
-      const connection = offers.connection(7, () => wanted.push("wanted"));
-      connection.learn({ keyId: "key", untilNs: foreverNs });
-      connection.learn({ keyId: "key", untilNs: foreverNs });
+      const { fastPath, offers, fd } = await openTaken(() => wanted.push("wanted"));
       expect(wanted).toEqual(["wanted"]);
-      expect(native().writeOffer(fd, 1, 7, transfer(1))).toBe(true);
-      await expect.poll(() => fastPath.snapshot().taken).toBe(1);
       expect(fastPath.snapshot()).toMatchObject({ unclaimed: 1, abandoned: 0 });
       if (when === "while the process runs") offers.discard({ sequence: 1, bytes: transfer(1) });
       else offers.end();
@@ -62,11 +68,7 @@ describe("an offer that no stream follows", () => {
   );
 
   it("leaves the sends of streams that are handled to them", async () => {
-    const { fastPath, offers, fd } = await openChannel();
-    const connection = offers.connection(7, () => undefined);
-    connection.learn({ keyId: "key", untilNs: foreverNs });
-    expect(native().writeOffer(fd, 1, 7, transfer(1))).toBe(true);
-    await expect.poll(() => fastPath.snapshot().taken).toBe(1);
+    const { fastPath, offers, connection, fd } = await openTaken();
     const stream = connection.stream({ sequence: 1, bytes: transfer(1) });
     expect(stream.isTaken).toBe(true);
     offers.end();
@@ -79,11 +81,7 @@ describe("an offer that no stream follows", () => {
   });
 
   it("does not belong to the stream of another transaction", async () => {
-    const { fastPath, offers, fd } = await openChannel();
-    const connection = offers.connection(7, () => undefined);
-    connection.learn({ keyId: "key", untilNs: foreverNs });
-    expect(native().writeOffer(fd, 1, 7, transfer(1))).toBe(true);
-    await expect.poll(() => fastPath.snapshot().taken).toBe(1);
+    const { fastPath, connection, fd } = await openTaken();
     const other = Buffer.from(transfer(1));
     other.writeUInt8((other.at(-1) ?? 0) ^ 1, other.length - 1);
     expect(connection.stream({ sequence: 1, bytes: other }).claim()).toBeNull();
