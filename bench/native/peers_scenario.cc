@@ -54,9 +54,9 @@ struct Case {
   uint32_t burst;
   uint64_t shreds_per_second() const {
     if (destinations <= 10) return 5'000;
-    return destinations <= 50 ? 2'500 : 1'500;
+    return destinations <= 50 ? 2'500 : 750;
   }
-  uint64_t interval_ns() const { return burst * 1'000'000'000 / shreds_per_second(); }
+  uint64_t interval_ns() const { return uint64_t{burst} * 1'000'000'000 / shreds_per_second(); }
 };
 
 std::string text_of(const Endpoint& endpoint, char separator) {
