@@ -65,6 +65,7 @@ Napi::Function ConnectionSocketHandle::define(Napi::Env env) {
                      {InstanceMethod<&ConnectionSocketHandle::address>("address"),
                       InstanceMethod<&ConnectionSocketHandle::new_id>("newId"),
                       InstanceMethod<&ConnectionSocketHandle::know>("know"),
+                      InstanceMethod<&ConnectionSocketHandle::admit>("admit"),
                       InstanceMethod<&ConnectionSocketHandle::forget>("forget"),
                       InstanceMethod<&ConnectionSocketHandle::send_packet>("send"),
                       InstanceMethod<&ConnectionSocketHandle::flush>("flush"),
@@ -121,6 +122,11 @@ void ConnectionSocketHandle::know(const Napi::CallbackInfo& info) {
     reader()->socket().packets().know(text_of(id), number, remote);
 }
 
+void ConnectionSocketHandle::admit(const Napi::CallbackInfo& info) {
+  Bytes id{};
+  if (reader() && read_bytes(info[0], "id", id)) reader()->socket().packets().admit(text_of(id));
+}
+
 void ConnectionSocketHandle::forget(const Napi::CallbackInfo& info) {
   Bytes id{};
   if (reader() && read_bytes(info[0], "id", id)) reader()->socket().packets().forget(text_of(id));
@@ -149,6 +155,7 @@ Napi::Value ConnectionSocketHandle::counts(const Napi::CallbackInfo& info) {
   const auto failures = reader() ? reader()->socket().failures() : SendFailures{};
   auto value = counts_value(env, {{"received", counts.received},
                                   {"unknown", counts.unknown},
+                                  {"limited", counts.limited},
                                   {"linkLocal", counts.link_local},
                                   {"failed", failures.packets}})
                    .As<Napi::Object>();

@@ -26,6 +26,7 @@ class ConnectionSocketHandle : public Napi::ObjectWrap<ConnectionSocketHandle> {
   Napi::Value address(const Napi::CallbackInfo& info);
   Napi::Value new_id(const Napi::CallbackInfo& info);
   void know(const Napi::CallbackInfo& info);         // (id, number, endpoint)
+  void admit(const Napi::CallbackInfo& info);        // (id)
   void forget(const Napi::CallbackInfo& info);       // (id)
   void send_packet(const Napi::CallbackInfo& info);  // (packet, endpoint)
   void flush(const Napi::CallbackInfo& info);

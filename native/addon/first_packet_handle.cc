@@ -91,6 +91,7 @@ Napi::Value FirstPacketHandle::counts(const Napi::CallbackInfo& info) {
                                    {"invalidTokens", counts.invalid_tokens},
                                    {"unknown", counts.unknown},
                                    {"limited", counts.limited},
+                                   {"limitedPackets", counts.limited_packets},
                                    {"linkLocal", counts.link_local}});
 }
 

@@ -8,11 +8,46 @@ namespace {
 constexpr uint64_t kSecond_ns = 1'000'000'000;
 // After a restart, each client of before sends one and waits.
 constexpr uint64_t kStraysPerSecond = 1000;
+// Each id has 20,000 a second. A transaction takes one packet or two. Those at once may have waited
+// in the receive buffer.
+constexpr uint64_t kPacket_ns = 50'000;
+constexpr uint64_t kPacketsAtOnce = 4000;
+// Each id has so many before its client is admitted, which takes a round trip.
+constexpr uint64_t kEarlyPacket_ns = 5'000'000;
+constexpr uint64_t kEarlyPacketsAtOnce = 200;
+// All ids of an address have so many together.
+constexpr uint64_t kSenderPacket_ns = 25'000;
+constexpr uint64_t kSenderPacketsAtOnce = 8000;
+
+constexpr size_t kIpv6PrefixBytes = 8;
+
+std::string_view sender_of(const Endpoint& remote) {
+  const size_t length = remote.is_ipv4() ? remote.address.size() : kIpv6PrefixBytes;
+  return {reinterpret_cast<const char*>(remote.address.data()), length};
+}
 
 }  // namespace
 
 void ConnectionPackets::know(std::string_view id, uint32_t number, const Endpoint& remote) {
-  known_.insert_or_assign(std::string(id), Connection{number, remote});
+  forget(id);
+  const Sender fresh{Pace(kSenderPacket_ns, kSenderPacketsAtOnce)};
+  auto& sender = *senders_.try_emplace(std::string(sender_of(remote)), fresh).first;
+  sender.second.connections++;
+  const Pace early(kEarlyPacket_ns, kEarlyPacketsAtOnce);
+  known_.try_emplace(std::string(id), Connection{number, remote, early, &sender});
+}
+
+void ConnectionPackets::admit(std::string_view id) {
+  const auto found = known_.find(id);
+  if (found != known_.end()) found->second.pace = Pace(kPacket_ns, kPacketsAtOnce);
+}
+
+void ConnectionPackets::forget(std::string_view id) {
+  const auto found = known_.find(id);
+  if (found == known_.end()) return;
+  Senders::value_type& sender = *found->second.sender;
+  known_.erase(found);
+  if (--sender.second.connections == 0) senders_.erase(senders_.find(sender.first));
 }
 
 ConnectionPackets::Verdict ConnectionPackets::judge(std::span<const uint8_t> packet,
@@ -21,25 +56,28 @@ ConnectionPackets::Verdict ConnectionPackets::judge(std::span<const uint8_t> pac
   counts_.received++;
   if (now_ns >= second_end_ns_) {
     second_end_ns_ = now_ns + kSecond_ns;
-    strays_ = 0;
+    strays_ = limited_ = 0;
   }
   if (packet.size() > kConnectionIdBytes) {
     const std::string_view id(reinterpret_cast<const char*>(packet.data()) + 1, kConnectionIdBytes);
     const auto found = known_.find(id);
     if (found != known_.end()) {
-      const auto& [known_number, remote] = found->second;
-      number = known_number;
-      return remote == from ? Verdict::pass : drop();
+      Connection& connection = found->second;
+      number = connection.number;
+      if (connection.remote != from) {
+        counts_.unknown++;
+        strays_++;
+        return Verdict::drop;
+      }
+      if (connection.pace.take(now_ns) && connection.sender->second.pace.take(now_ns))
+        return Verdict::pass;
+      counts_.limited++;
+      limited_++;
+      return Verdict::drop;
     }
   }
   counts_.unknown++;
   return ++strays_ <= kStraysPerSecond ? Verdict::stray : Verdict::drop;
-}
-
-ConnectionPackets::Verdict ConnectionPackets::drop() {
-  counts_.unknown++;
-  strays_++;
-  return Verdict::drop;
 }
 
 void ConnectionPackets::refuse_link_local() {

@@ -26,6 +26,8 @@ FirstPacketSocket::FirstPacketSocket(UdpSocket socket, const RetryKey& key,
       memory_(std::make_unique<Memory>()),
       drops_(receive_drops(socket_.fd())) {
   passed_.reserve(kFirstPacketBatchMax);
+  // An earlier process may have left its filter on the socket.
+  detach_filter(socket_.fd());
 }
 
 FirstPacketSocket::~FirstPacketSocket() = default;

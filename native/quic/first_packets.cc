@@ -1,6 +1,6 @@
 #include "quic/first_packets.h"
 
-#include <algorithm>
+#include <cstring>
 
 namespace shredway {
 namespace {
@@ -13,6 +13,14 @@ constexpr uint64_t kUnprovenAtOnce = 4;
 // 5,000 a second. Those at once cost a few milliseconds.
 constexpr uint64_t kRetry_ns = 200'000;
 constexpr uint64_t kRetriesAtOnce = 500;
+// A handshake takes about ten packets of the client, and lost ones are repeated.
+constexpr uint64_t kKnown_ns = 10'000'000;
+constexpr uint64_t kKnownAtOnce = 100;
+// First packets with a valid token, of the addresses that share a place.
+constexpr uint64_t kProven_ns = 10'000'000;
+constexpr uint64_t kProvenAtOnce = 50;
+constexpr size_t kProvenPlaces = 1024;
+constexpr uint64_t kHashFactor = 0x100000001b3;  // FNV-1a
 // Packets of other versions.
 constexpr uint32_t kOthersPerSecond = 1000;
 constexpr uint32_t kVersion1 = 1;
@@ -60,7 +68,18 @@ FirstPackets::FirstPackets(const RetryKey& key, const ConnectionIds& ids)
     : key_(key),
       ids_(ids),
       unproven_(kUnproven_ns, kUnprovenAtOnce),
-      retries_(kRetry_ns, kRetriesAtOnce) {}
+      retries_(kRetry_ns, kRetriesAtOnce),
+      proven_(kProvenPlaces, Pace(kProven_ns, kProvenAtOnce)) {
+  std::memcpy(&seed_, key.data(), sizeof seed_);
+}
+
+Pace& FirstPackets::proven_pace(const Endpoint& from) {
+  uint64_t hash = seed_;
+  for (const uint8_t byte : from.address) hash = (hash ^ byte) * kHashFactor;
+  return proven_[(hash >> 32) % kProvenPlaces];
+}
+
+void FirstPackets::know(std::string_view id) { known_.emplace(id, Pace(kKnown_ns, kKnownAtOnce)); }
 
 FirstPackets::Verdict FirstPackets::drop(uint64_t& count) {
   count++;
@@ -102,7 +121,9 @@ FirstPackets::Verdict FirstPackets::judge(ByteView packet, const Endpoint& from,
                            take_id(packet, at, request.original_id) &&
                            take_id(packet, at, request.client_id);
   if (!is_readable) return drop(counts_.unknown);
-  if (known_.contains(text_of(request.original_id))) return Verdict::pass;
+  const auto known = known_.find(text_of(request.original_id));
+  if (known != known_.end())
+    return known->second.take(now_ns) ? Verdict::pass : drop(counts_.limited_packets);
   if (version_of(packet) != kVersion1) return pass_if(second_.others);
   const bool is_first = packet.size() >= kFirstPacketBytesMin && (packet[0] & kTypeBits) == 0 &&
                         request.original_id.size() >= kFirstIdBytesMin &&
@@ -111,24 +132,25 @@ FirstPackets::Verdict FirstPackets::judge(ByteView packet, const Endpoint& from,
   return is_first ? judge_initial(packet, at, request, answer) : drop(counts_.unknown);
 }
 
-bool FirstPackets::Pace::take(uint64_t now_ns) {
-  until_ns_ = std::max(until_ns_, now_ns);
-  if (until_ns_ - now_ns > ahead_max_ns_) return false;
-  until_ns_ += interval_ns_;
-  return true;
-}
-
 FirstPackets::Verdict FirstPackets::judge_initial(ByteView packet, size_t token_at,
                                                   const RetryRequest& request,
                                                   RetryPacket& answer) {
   ByteView token;
   if (!take_token(packet, token_at, token)) return drop(counts_.unknown);
-  if (!token.empty()) {
-    const bool is_valid =
-        is_retry_token(token, request.from, request.original_id, request.now_ns, key_);
-    return is_valid ? Verdict::pass : drop(counts_.invalid_tokens);
+  if (token.empty()) {
+    counts_.unproven++;
+    return judge_unproven(request, answer);
   }
-  counts_.unproven++;
+  if (!is_retry_token(token, request.from, request.original_id, request.now_ns, key_)) {
+    counts_.invalid_tokens++;
+    return judge_unproven(request, answer);
+  }
+  const bool is_in_time = proven_pace(request.from).take(request.now_ns);
+  return is_in_time ? Verdict::pass : drop(counts_.limited);
+}
+
+FirstPackets::Verdict FirstPackets::judge_unproven(const RetryRequest& request,
+                                                   RetryPacket& answer) {
   if (!is_flooded() && unproven_.take(request.now_ns)) return Verdict::pass;
   if (!retries_.take(request.now_ns)) return drop(counts_.limited);
   counts_.retries++;

@@ -2,17 +2,20 @@
 //
 // A flood of first packets from forged addresses ends here. A few first packets a second are passed
 // on, so that clients connect without a further round trip; every other sender, and in a flood each
-// one, must first return a token. Packets of known connections and with a valid token are always
-// passed on. No I/O.
+// one, must first return a token. A foreign token counts as none: clients keep tokens of other
+// servers under the same name. Packets with a valid token and those of known connections are passed
+// on as fast as handshakes need them. No I/O.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
+#include <vector>
 
 #include "quic/connection_ids.h"
+#include "quic/pace.h"
 #include "quic/retry.h"
 #include "system/text_hash.h"
 
@@ -23,9 +26,10 @@ struct FirstPacketCounts {
   uint64_t received = 0;
   uint64_t unproven = 0;  // read first packets without a token
   uint64_t retries = 0;
-  uint64_t invalid_tokens = 0;
-  uint64_t unknown = 0;  // not readable, or of a connection that does not exist
-  uint64_t limited = 0;  // above the limits of a second
+  uint64_t invalid_tokens = 0;   // foreign or too old
+  uint64_t unknown = 0;          // not readable, or of a connection that does not exist
+  uint64_t limited = 0;          // above the limits of a second
+  uint64_t limited_packets = 0;  // of a known connection, above its limit
   uint64_t link_local = 0;
 };
 
@@ -35,7 +39,7 @@ class FirstPackets {
   FirstPackets(const RetryKey& key, const ConnectionIds& ids);
 
   // Ids of connections: their packets are passed on.
-  void know(std::string_view id) { known_.emplace(id); }
+  void know(std::string_view id);
   void forget(std::string_view id) { known_.erase(std::string(id)); }
 
   // retry: `answer` is for the sender. now_ns: CLOCK_MONOTONIC.
@@ -63,19 +67,10 @@ class FirstPackets {
     uint64_t received = 0;
     uint32_t others = 0;
   };
-  // So many at once, and one more in each interval.
-  class Pace {
-   public:
-    Pace(uint64_t interval_ns, uint64_t at_once)
-        : interval_ns_(interval_ns), ahead_max_ns_((at_once - 1) * interval_ns) {}
-    bool take(uint64_t now_ns);
-
-   private:
-    uint64_t interval_ns_, ahead_max_ns_;
-    uint64_t until_ns_ = 0;  // what was taken lasts until then
-  };
 
   void begin_second(uint64_t now_ns);
+  Pace& proven_pace(const Endpoint& from);
+  Verdict judge_unproven(const RetryRequest& request, RetryPacket& answer);
   Verdict drop(uint64_t& count);
   Verdict pass_if(uint32_t& left);
   Verdict judge_initial(ByteView packet, size_t token_at, const RetryRequest& request,
@@ -83,10 +78,12 @@ class FirstPackets {
 
   RetryKey key_;
   ConnectionIds ids_;
-  std::unordered_set<std::string, TextHash, std::equal_to<>> known_;
+  std::unordered_map<std::string, Pace, TextHash, std::equal_to<>> known_;
   Second second_;
   Pace unproven_;
   Pace retries_;
+  uint64_t seed_ = 0;         // of the places of addresses
+  std::vector<Pace> proven_;  // of senders with a valid token, by a hash of their address
   FirstPacketCounts counts_;
 };
 

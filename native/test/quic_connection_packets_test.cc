@@ -114,6 +114,87 @@ TEST(quic_connection_packets_pass_those_of_their_client) {
   CHECK_EQ(packets.counts().unknown, 2u + 9 + 1);
 }
 
+TEST(quic_connection_packets_limit_each_connection) {
+  ConnectionPackets packets;
+  const ConnectionId flooding = kIds.make(1);
+  const ConnectionId other = kIds.make(2);
+  packets.know(text_of(flooding), 1, kClient);
+  packets.know(text_of(other), 2, kClient);
+  packets.admit(text_of(flooding));
+  uint32_t number = 0;
+  const auto judge = [&](const ConnectionId& id, uint64_t at_ns) {
+    return packets.judge(packet_of(id), kClient, at_ns, number);
+  };
+  for (int i = 0; i < 4000; i++) CHECK(judge(flooding, kStart_ns) == Verdict::pass);
+  for (int i = 0; i < 2000; i++) CHECK(judge(flooding, kStart_ns) == Verdict::drop);
+  CHECK(!packets.is_flooded());
+  CHECK(judge(flooding, kStart_ns) == Verdict::drop);
+  CHECK(packets.is_flooded());
+  CHECK(judge(other, kStart_ns) == Verdict::pass);
+  CHECK(judge(kIds.make(3), kStart_ns) == Verdict::stray);
+  constexpr uint64_t kLater_ns = kStart_ns + 1'000'000;
+  for (int i = 0; i < 20; i++) CHECK(judge(flooding, kLater_ns) == Verdict::pass);
+  CHECK(judge(flooding, kLater_ns) == Verdict::drop);
+  CHECK(judge(other, kStart_ns + kSecond_ns) == Verdict::pass);
+  CHECK(!packets.is_flooded());
+  CHECK_EQ(packets.counts().limited, 2002u);
+  CHECK_EQ(packets.counts().unknown, 1u);
+}
+
+TEST(quic_connection_packets_give_clients_little_before_they_are_admitted) {
+  ConnectionPackets packets;
+  const ConnectionId id = kIds.make(1);
+  packets.know(text_of(id), 1, kClient);
+  uint32_t number = 0;
+  const auto judge = [&](uint64_t at_ns) {
+    return packets.judge(packet_of(id), kClient, at_ns, number);
+  };
+  for (int i = 0; i < 200; i++) CHECK(judge(kStart_ns) == Verdict::pass);
+  CHECK(judge(kStart_ns) == Verdict::drop);
+  CHECK(judge(kStart_ns + 5'000'000) == Verdict::pass);
+  CHECK(judge(kStart_ns + 5'000'000) == Verdict::drop);
+  packets.admit(text_of(id));
+  packets.admit(text_of(kIds.make(2)));  // unknown
+  for (int i = 0; i < 4000; i++) CHECK(judge(kStart_ns + 5'000'000) == Verdict::pass);
+}
+
+TEST(quic_connection_packets_limit_each_address) {
+  ConnectionPackets packets;
+  const auto begin = [&](uint32_t number, const Endpoint& remote) {
+    const ConnectionId id = kIds.make(number);
+    packets.know(text_of(id), number, remote);
+    packets.admit(text_of(id));
+  };
+  Endpoint other = kClient;
+  other.address[15]++;
+  for (uint32_t number = 0; number < 3; number++) {
+    Endpoint remote = kClient;
+    remote.port = static_cast<uint16_t>(remote.port + number);
+    begin(number, remote);
+  }
+  begin(3, other);
+  const auto passed_of = [&](uint32_t of, Endpoint remote) {
+    uint32_t number = 0;
+    uint64_t passed = 0;
+    for (int i = 0; i < 5000; i++)
+      passed += packets.judge(packet_of(kIds.make(of)), remote, kStart_ns, number) == Verdict::pass;
+    return passed;
+  };
+  const auto port_of = [](uint32_t number) {
+    Endpoint remote = kClient;
+    remote.port = static_cast<uint16_t>(remote.port + number);
+    return remote;
+  };
+  CHECK_EQ(passed_of(0, port_of(0)), 4000u);
+  CHECK_EQ(passed_of(1, port_of(1)), 4000u);
+  CHECK_EQ(passed_of(2, port_of(2)), 0u);
+  CHECK_EQ(passed_of(3, other), 4000u);
+  // A new connection of the address does not renew its share.
+  packets.forget(text_of(kIds.make(0)));
+  begin(0, kClient);
+  CHECK_EQ(passed_of(0, port_of(0)), 0u);
+}
+
 TEST(quic_connection_packets_limit_strays_but_nothing_else) {
   ConnectionPackets packets;
   const ConnectionId id = kIds.make(1);

@@ -84,10 +84,29 @@ TEST(quic_first_packets_pass_a_sender_that_returns_its_token) {
   CHECK_EQ(answer[5], 2);
   CHECK_EQ(answer[8], 8);
   CHECK(lab.judge(second) == Verdict::pass);
-  CHECK(lab.judge(second, kStart_ns + 16 * kSecond_ns) == Verdict::drop);
-  second.token[20] ^= 1;
+  for (int i = 1; i < 50; i++) CHECK(lab.judge(second) == Verdict::pass);
   CHECK(lab.judge(second) == Verdict::drop);
-  CHECK_EQ(lab.packets.counts().invalid_tokens, 2u);
+  CHECK(lab.judge(second, kStart_ns + 10'000'000) == Verdict::pass);
+  CHECK_EQ(lab.packets.counts().limited, 1u);
+}
+
+TEST(quic_first_packets_take_a_foreign_token_for_none) {
+  FirstPacketLab lab;
+  Fields foreign;
+  foreign.token = Bytes(70, 3);  // of a server with the same name
+  for (int i = 0; i < 4; i++) CHECK(lab.judge(foreign) == Verdict::pass);
+  CHECK(lab.judge(foreign) == Verdict::retry);
+  const Bytes answer(lab.answer.bytes.begin(),
+                     lab.answer.bytes.begin() + static_cast<long>(lab.answer.length));
+  Fields second;
+  second.original.assign(answer.begin() + 9, answer.begin() + 17);
+  second.token.assign(answer.begin() + 17, answer.end() - 16);
+  CHECK(lab.judge(second) == Verdict::pass);
+  lab.use_up();
+  CHECK(lab.judge(second, kStart_ns + 16 * kSecond_ns) == Verdict::pass);  // as if it had none
+  second.token[20] ^= 1;
+  CHECK(lab.judge(second) == Verdict::retry);
+  CHECK_EQ(lab.packets.counts().invalid_tokens, 7u);
 }
 
 TEST(quic_first_packets_give_each_sender_another_id) {
@@ -111,6 +130,21 @@ TEST(quic_first_packets_pass_everything_of_known_connections) {
   handshake.version = 1;
   CHECK(lab.judge(handshake) == Verdict::drop);
   CHECK_EQ(lab.packets.counts().unknown, 2u);
+}
+
+TEST(quic_first_packets_limit_known_connections) {
+  FirstPacketLab lab;
+  const Fields handshake{.first = 0xe0, .original = {4, 4, 4}, .length = 40};
+  const Fields other{.first = 0xe0, .original = {5, 5, 5}, .length = 40};
+  lab.packets.know({"\4\4\4", 3});
+  lab.packets.know({"\5\5\5", 3});
+  for (int i = 0; i < 100; i++) CHECK(lab.judge(handshake) == Verdict::pass);
+  for (int i = 0; i < 50; i++) CHECK(lab.judge(handshake) == Verdict::drop);
+  CHECK(lab.judge(other) == Verdict::pass);
+  CHECK(lab.judge(handshake, kStart_ns + 10'000'000) == Verdict::pass);
+  CHECK(lab.judge(handshake, kStart_ns + 10'000'000) == Verdict::drop);
+  CHECK_EQ(lab.packets.counts().limited_packets, 51u);
+  CHECK_EQ(lab.packets.counts().limited, 0u);
 }
 
 TEST(quic_first_packets_limit_retries_and_other_versions) {
@@ -181,7 +215,7 @@ TEST(quic_first_packets_survive_arbitrary_packets) {
   }
   const FirstPacketCounts& counts = lab.packets.counts();
   CHECK_EQ(counts.received, 200'000u);
-  CHECK(counts.retries + counts.unknown + counts.invalid_tokens + counts.limited < 200'000);
+  CHECK(counts.retries + counts.unknown + counts.limited < 200'000);
 }
 
 }  // namespace

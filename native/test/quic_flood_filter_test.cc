@@ -3,8 +3,11 @@
 
 #include <sys/socket.h>
 
+#include <utility>
+
 #include "check.h"
 #include "net/udp_socket.h"
+#include "quic/first_packet_socket.h"
 #include "support.h"
 
 namespace shredway::test {
@@ -133,6 +136,20 @@ TEST(quic_flood_filter_lets_its_share_through) {
   }
   CHECK(attach_flood_filter(lab.to.fd(), FloodShare::kAll));
   for (int i = 0; i < 1000; i++) CHECK(lab.passes(first_packet(0xc3, 1, 0)));
+}
+
+TEST(quic_flood_filter_does_not_outlive_its_process) {
+  FilterLab lab;
+  CHECK(attach_flood_filter(lab.to.fd(), 0));
+  const Endpoint port = local_endpoint(lab.to.fd());
+  FirstPacketSocket socket(std::move(lab.to), RetryKey{7}, ConnectionIds(ConnectionIdKey{3}));
+  sockaddr_storage to_address;
+  const socklen_t bytes = to_sockaddr(port, to_address);
+  const Bytes packet = first_packet(0xc3, 1, 0);
+  CHECK(sendto(lab.from.fd(), packet.data(), packet.size(), 0,
+               reinterpret_cast<const sockaddr*>(&to_address), bytes) > 0);
+  (void)socket.handle_batch();
+  CHECK_EQ(socket.counts().unproven, 1u);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ import { TlsCertificate } from "../gateway/http/tls-certificate.ts";
 import { type ProtectedListener, QuicIngress } from "../gateway/quic/quic-ingress.ts";
 import { checkServerCredentials } from "../gateway/quic/server-credentials.ts";
 import { ensureQuicCertificate, fingerprintOf } from "./quic-certificate.ts";
+import { ensureQuicSecret } from "./quic-secret.ts";
 
 interface QuicDependencies {
   readonly config: Config;
@@ -74,6 +75,16 @@ function startCredentials(certificate: TlsCertificate | null, folder: string): Q
   }
 }
 
+/** Throws ShredwayError "config_invalid". */
+function requireLibrary(): void {
+  const problem = quicheProblem();
+  if (problem === null) return;
+  throw new ShredwayError(
+    "config_invalid",
+    `quic: requires the optional package @matrixai/quic: ${problem}; ${quicheHint}`,
+  );
+}
+
 const noBytes = new Uint8Array(0);
 
 /** Options in the form of a URL; the empty query is the usual one. */
@@ -102,13 +113,8 @@ export function openQuic({
 }: QuicDependencies): QuicService | null {
   const { quic, data } = config;
   if (!quic) return null;
-  const problem = quicheProblem();
-  if (problem !== null) {
-    throw new ShredwayError(
-      "config_invalid",
-      `quic: requires the optional package @matrixai/quic: ${problem}; ${quicheHint}`,
-    );
-  }
+  requireLibrary();
+  const secret = ensureQuicSecret(data.directory);
   const certificate = quic.tls
     ? new TlsCertificate(quic.tls, { clock, log, section: "quic" })
     : null;
@@ -126,6 +132,7 @@ export function openQuic({
     },
     connectionsPerKeyMax: quic.connectionsPerKeyMax,
     credentials,
+    secret,
     offers: fastPath && new StreamOffers(fastPath),
     clock,
     log,

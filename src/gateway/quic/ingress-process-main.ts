@@ -77,7 +77,7 @@ class Main {
     }
   }
 
-  #open({ settings, credentials, offersDescriptor }: OpenRequest): void {
+  #open({ settings, credentials, secret, offersDescriptor }: OpenRequest): void {
     this.#offersDescriptor = offersDescriptor;
     const quiche = requireQuiche();
     const sockets = settings.listeners.map((_, index) =>
@@ -88,6 +88,7 @@ class Main {
       clock: systemClock,
       settings,
       credentials,
+      secret,
       sockets,
       connected: (connection) => this.#answer({ kind: "connected", connection }),
       received: (stream) => this.#receive(stream),

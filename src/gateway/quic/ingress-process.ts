@@ -30,6 +30,8 @@ export interface IngressProcessOptions {
   readonly listen: readonly string[];
   readonly settings: Omit<IngressSettings, "listeners">;
   readonly credentials: QuicheCredentials;
+  /** For stateless resets and connection ids. */
+  readonly secret: string;
   readonly clock: Clock;
   readonly log?: Logger | undefined;
   /** The channel to the fast path; null: none. */
@@ -221,9 +223,11 @@ export class IngressProcess {
   #started(): void {
     this.#answers = [];
     const listeners = this.#sockets.map(({ host }) => ({ host }));
+    const { secret } = this.#options;
     const settings = { ...this.#options.settings, listeners };
     const credentials = this.#credentials;
-    this.#post({ kind: "open", settings, credentials, offersDescriptor: this.#offersDescriptor });
+    const offersDescriptor = this.#offersDescriptor;
+    this.#post({ kind: "open", settings, credentials, secret, offersDescriptor });
   }
 }
 

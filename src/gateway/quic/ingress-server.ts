@@ -42,6 +42,8 @@ interface ServerDependencies {
   readonly clock: Clock;
   readonly settings: IngressSettings;
   readonly credentials: QuicheCredentials;
+  /** For stateless resets and connection ids. */
+  readonly secret: string;
   /** The bound sockets of each listener, in their order. */
   readonly sockets: readonly OpenListenerSockets[];
   /** None of these may throw. */
@@ -96,7 +98,7 @@ export class IngressServer {
   readonly #dependencies: ServerDependencies;
   readonly #limits: HandshakeLimits;
   readonly #tokens: RetryTokens;
-  #resets: StatelessResets;
+  readonly #resets: StatelessResets;
   #config: QuicheConfig;
   readonly #listeners: readonly Listener[];
   readonly #byId = new Map<string, ServerConnection>();
@@ -116,6 +118,7 @@ export class IngressServer {
   readonly #counts: MutableCounts = {
     packets: 0,
     unknownPackets: 0,
+    limitedPackets: 0,
     retries: 0,
     invalidTokens: 0,
     limitedHandshakes: 0,
@@ -135,12 +138,12 @@ export class IngressServer {
   /** Throws quiche's Error for an invalid key. */
   constructor(dependencies: ServerDependencies) {
     this.#dependencies = dependencies;
-    const { clock, settings, credentials, sockets } = dependencies;
+    const { clock, settings, credentials, secret, sockets } = dependencies;
     this.#limits = new HandshakeLimits(clock, settings.handshakesPerMinute);
     this.#tokens = new RetryTokens(clock);
-    this.#resets = new StatelessResets(credentials.keyPem);
+    this.#resets = new StatelessResets(secret);
     this.#config = this.#makeConfig(credentials);
-    const idKey = connectionIdKey(credentials.keyPem);
+    const idKey = connectionIdKey(secret);
     this.#listeners = sockets.map((open, index) => {
       const listener = {
         index,
@@ -167,13 +170,13 @@ export class IngressServer {
   get counts(): IngressCounts {
     const counts = { ...this.#counts };
     for (const { sockets } of this.#listeners) {
-      const { packets, retries, invalidTokens, unknownPackets, limitedHandshakes } =
-        sockets.counts();
+      const { packets, retries, invalidTokens, ...ignored } = sockets.counts();
       counts.packets += packets;
       counts.retries += retries;
       counts.invalidTokens += invalidTokens;
-      counts.unknownPackets += unknownPackets;
-      counts.limitedHandshakes += limitedHandshakes;
+      counts.unknownPackets += ignored.unknownPackets;
+      counts.limitedPackets += ignored.limitedPackets;
+      counts.limitedHandshakes += ignored.limitedHandshakes;
     }
     return { ...counts, drops: { ...this.#drops } };
   }
@@ -203,13 +206,14 @@ export class IngressServer {
 
   /** A new certificate, for new connections. */
   identify(credentials: QuicheCredentials): void {
-    this.#resets = new StatelessResets(credentials.keyPem);
     this.#config = this.#makeConfig(credentials);
   }
 
   admit(number: number): void {
     const connection = this.#byNumber.get(number);
     if (!connection) return;
+    const live = this.#live.get(number);
+    for (const id of live?.ids ?? []) live?.sockets.admit(id);
     connection.admit();
     this.#schedule(connection);
   }
@@ -308,6 +312,8 @@ export class IngressServer {
   #reset(packet: Buffer, from: QuicheAddress, listener: Listener): void {
     if (!this.#limits.allowsStateless()) return;
     const id = packet.subarray(1, 1 + connectionIdBytes);
+    // Another listener has the connection: with the token in a reset, a stranger could end it.
+    if (this.#byId.has(keyOf(id))) return;
     const answer = this.#resets.packetFor(id, packet.length);
     if (answer) this.#send(answer, from, listener);
   }
@@ -330,16 +336,15 @@ export class IngressServer {
       this.#negotiate(header, from, listener);
       return undefined;
     }
-    if (header.token.length === 0) {
+    const hasToken = header.token.length > 0;
+    const original = hasToken ? this.#tokens.read(header.token, from, header.dcid) : null;
+    // Clients keep tokens of other servers under the same name (RFC 9000, 8.1.3).
+    if (hasToken && !original) this.#counts.invalidTokens++;
+    if (!original) {
       if (this.#limits.allowsUnproven(this.#inProgress, from.host)) {
         return this.#accept(listener.sockets.newId(), header.dcid, null, { from, listener });
       }
       this.#retry(header, from, listener);
-      return undefined;
-    }
-    const original = this.#tokens.read(header.token, from, header.dcid);
-    if (!original) {
-      this.#counts.invalidTokens++;
       return undefined;
     }
     if (this.#limits.allowsProven(this.#inProgress, from.host)) {

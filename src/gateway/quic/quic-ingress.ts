@@ -67,6 +67,8 @@ export interface QuicIngressOptions {
   readonly settings: Omit<IngressSettings, "listeners">;
   readonly connectionsPerKeyMax: number;
   readonly credentials: QuicheCredentials;
+  /** For stateless resets and connection ids; the same after a restart. */
+  readonly secret: string;
   /** null: transactions are sent after they were read. */
   readonly offers?: StreamOffers | null;
   readonly clock: Clock;
@@ -142,11 +144,12 @@ export class QuicIngress {
   constructor(options: QuicIngressOptions) {
     this.#options = options;
     this.#records = new ConnectionRecords((report) => options.rateLimited(report));
-    const { clock, log, settings, credentials, listeners, offers, start } = options;
+    const { clock, log, settings, credentials, secret, listeners, offers, start } = options;
     this.#process = new IngressProcess({
       listen: listeners.map(({ address }) => address),
       settings,
       credentials,
+      secret,
       offers,
       clock,
       log,

@@ -14,6 +14,9 @@ import { type HeldBytes, StreamAssembler, unidirectionalBit } from "./stream-ass
 import type { DropName, IngressSettings } from "./types.ts";
 
 const handshakeMs = 5000;
+/** Packets that came before the end of the handshake: they wait for it, because QUIC would lose them. */
+const earlyPacketsMax = 16;
+const longHeaderBit = 0x80;
 const nsPerMs = 1_000_000n;
 /** Bytes that an unproven address gets for each byte that came from it. */
 const amplificationMax = 3;
@@ -91,6 +94,7 @@ export class ServerConnection {
   #receivedBytes = 0;
   #sentBytes = 0;
   readonly #handshakeEndNs: bigint;
+  #early: Buffer[] = [];
   #phase: Phase = "handshake";
   #dialect: Dialect | undefined;
   #streams: StreamAssembler | undefined;
@@ -121,6 +125,23 @@ export class ServerConnection {
   /** Processes a packet of the client; `work` must follow. Decryption overwrites the packet. */
   receive(packet: Buffer): void {
     this.#receivedBytes += packet.length;
+    if (this.#isEarly(packet)) {
+      // The two sockets of a listener are read one after the other.
+      if (this.#early.length < earlyPacketsMax) this.#early.push(Buffer.from(packet));
+      return;
+    }
+    this.#take(packet);
+    if (this.#early.length === 0 || !this.#quic.isEstablished()) return;
+    for (const early of this.#early) this.#take(early);
+    this.#early = [];
+  }
+
+  #isEarly(packet: Buffer): boolean {
+    const isLong = ((packet[0] ?? 0) & longHeaderBit) !== 0;
+    return this.#phase === "handshake" && !isLong && !this.#quic.isEstablished();
+  }
+
+  #take(packet: Buffer): void {
     takePacket(this.#quic, packet, { from: this.remote, to: this.#local });
   }
 
@@ -238,7 +259,8 @@ export class ServerConnection {
     // Each written response makes room for another stream.
     for (const [streamId, frame] of this.#responses) this.#write(streamId, frame);
     streams.read(this.#quic, nowNs, allows);
-    if (this.#phase === "open") streams.expire(nowNs);
+    // The end of a stream may be here, and wait for room.
+    if (allows()) streams.expire(nowNs);
   }
 
   #drop(streamId: number, reason: DropName): void {
@@ -333,7 +355,8 @@ export class ServerConnection {
     };
     if (this.#phase === "handshake") atMost(this.#handshakeEndNs);
     const oldestNs = this.#streams?.oldestNs;
-    if (oldestNs !== undefined && this.#phase === "open") {
+    const hasRoom = this.#inFlight < this.#host.settings.streamsMax;
+    if (oldestNs !== undefined && this.#phase === "open" && hasRoom) {
       atMost(oldestNs + BigInt(this.#host.settings.streamTimeoutMs) * nsPerMs);
     }
     if (dueNs !== null) this.#timer.set(dueNs);

@@ -49,6 +49,7 @@ interface ServerSocketsOptions {
 interface SocketCounts {
   readonly packets: number;
   readonly unknownPackets: number;
+  readonly limitedPackets: number;
   readonly retries: number;
   readonly invalidTokens: number;
   readonly limitedHandshakes: number;
@@ -58,9 +59,9 @@ interface SocketCounts {
   readonly lastFailure: string;
 }
 
-/** Derives from the private key, so packets from before a restart get a stateless reset. */
-export function connectionIdKey(keyPem: string): Buffer {
-  return createHash("sha256").update("shredway connection ids").update(keyPem).digest();
+/** The same after a restart, so that packets from before it get a stateless reset. */
+export function connectionIdKey(secret: string): Buffer {
+  return createHash("sha256").update("shredway connection ids").update(secret).digest();
 }
 
 /** The form in which `send` takes an address. */
@@ -99,6 +100,11 @@ export class ServerSockets {
     this.#firstPackets.know(id);
   }
 
+  /** The client of the connection may submit. */
+  admit(id: Uint8Array): void {
+    this.#connections.admit(id);
+  }
+
   forget(id: Uint8Array): void {
     this.#connections.forget(id);
     this.#firstPackets.forget(id);
@@ -121,6 +127,7 @@ export class ServerSockets {
     return {
       packets: connections.received + first.received,
       unknownPackets: connections.unknown + first.unknown,
+      limitedPackets: connections.limited + first.limitedPackets,
       retries: first.retries,
       invalidTokens: first.invalidTokens,
       limitedHandshakes: first.limited,

@@ -1,7 +1,7 @@
 // Stateless resets (RFC 9000, 10.3): a client learns at once that its connection is gone.
 //
-// Used by ingress-server.ts. Tokens derive from the server's private key, so they survive a restart of the
-// process and of the service.
+// Used by ingress-server.ts. Tokens derive from a secret in the data folder, so they survive a restart of
+// the process and of the service, and a new certificate.
 
 import { createHash, createHmac, randomBytes } from "node:crypto";
 
@@ -14,8 +14,8 @@ const fixedBits = 0x40;
 export class StatelessResets {
   readonly #key: Buffer;
 
-  constructor(keyPem: string) {
-    this.#key = createHash("sha256").update("shredway stateless reset").update(keyPem).digest();
+  constructor(secret: string) {
+    this.#key = createHash("sha256").update("shredway stateless reset").update(secret).digest();
   }
 
   tokenOf(connectionId: Uint8Array): Buffer {

@@ -2,7 +2,8 @@
 //
 // Called by server-connection.ts after packets arrived. The rest of a stream that exceeds a limit is read
 // and discarded: quiche would not return the credit of a stream that it asked the client to stop. quiche's
-// list of readable streams costs more than reading one, so the streams that are expected next are asked first.
+// list of readable streams costs more than reading one, so the streams that are expected are asked first:
+// incomplete ones, whose time runs, and then the next ones.
 
 import type { QuicheConnection } from "../../core/quic/quiche.ts";
 import type { DropName } from "./types.ts";
@@ -78,16 +79,19 @@ export class StreamAssembler {
     }
   }
 
-  /** A readable stream: one of the next, or one of few incomplete ones. undefined: quiche's list has it. */
+  /** A readable stream: one of few incomplete ones, or one of the next. undefined: quiche's list has it. */
   #expected(quic: QuicheConnection): number | undefined {
-    for (const id of this.#next) if (quic.streamReadable(id)) return id;
     if (this.#open.size > askedOpenMax) return undefined;
     for (const id of this.#open.keys()) if (quic.streamReadable(id)) return id;
+    for (const id of this.#next) if (quic.streamReadable(id)) return id;
     return undefined;
   }
 
   #readListed(quic: QuicheConnection, nowNs: bigint, allows: () => boolean): void {
-    for (const id of quic.readable()) {
+    const ids = [...quic.readable()];
+    const open = ids.filter((id) => this.#open.has(id));
+    const fresh = ids.filter((id) => !this.#open.has(id));
+    for (const id of [...open, ...fresh]) {
       if (!allows()) return;
       this.#readStream(quic, id, nowNs);
     }

@@ -65,6 +65,8 @@ export const countNames = [
   "packets",
   /** Packets of unknown connections, and packets that are not QUIC. */
   "unknownPackets",
+  /** Packets of a connection, above its limit or that of its address. */
+  "limitedPackets",
   "retries",
   "invalidTokens",
   /** First packets that were ignored, because of the limit of their address or of all handshakes. */
@@ -86,6 +88,8 @@ export type IngressRequest =
       readonly kind: "open";
       readonly settings: IngressSettings;
       readonly credentials: QuicheCredentials;
+      /** For stateless resets and connection ids; the same after a restart. */
+      readonly secret: string;
       /** For offers to the fast path; null: it is off. */
       readonly offersDescriptor: number | null;
     }

@@ -46,8 +46,9 @@ function handshakesIn({ counts }: QuicFacts): [string, number][] {
 function packetsIn({ counts }: QuicFacts): [string, number][] {
   if (!counts) return [];
   return [
-    ["known", counts.packets - counts.unknownPackets],
+    ["known", counts.packets - counts.unknownPackets - counts.limitedPackets],
     ["unknown", counts.unknownPackets],
+    ["limited", counts.limitedPackets],
   ];
 }
 
@@ -128,7 +129,7 @@ export const quicMetrics: readonly Metric<QuicFacts>[] = [
   byName(
     "shredway_quic_packets_total",
     "kind",
-    "Received packets, since the start of the process. Unknown: of unknown connections, or not QUIC.",
+    "Received packets, since the start of the process. Unknown: of unknown connections, or not QUIC. Limited: above the limit of their connection.",
     packetsIn,
   ),
   gauge(

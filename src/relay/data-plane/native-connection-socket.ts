@@ -20,6 +20,8 @@ interface NativeConnectionSocketCounts {
   readonly received: number;
   /** Packets of no connection, from another address than the connection's, or from a link-local address. */
   readonly unknown: number;
+  /** Packets of a connection, above its limit or that of its address. */
+  readonly limited: number;
   readonly linkLocal: number;
   /** Packets that the kernel refused to send. */
   readonly failed: number;
@@ -37,6 +39,8 @@ export interface NativeConnectionSocket {
   newId(): Buffer;
   /** `remote`: an endpoint of encodeEndpoint. */
   know(id: Uint8Array, connection: number, remote: Uint8Array): void;
+  /** The client may submit: it has a larger share of the packets from now on. */
+  admit(id: Uint8Array): void;
   forget(id: Uint8Array): void;
   /** Takes a copy, which waits for `flush` if the batch has room. `to`: an endpoint of encodeEndpoint. */
   send(packet: Uint8Array, to: Uint8Array): void;

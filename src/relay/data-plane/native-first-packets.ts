@@ -11,6 +11,8 @@ interface NativeFirstPacketCounts {
   readonly unknown: number;
   /** Above the limits of a second; the kernel has dropped most of them. */
   readonly limited: number;
+  /** Packets of a known connection, above its limit. */
+  readonly limitedPackets: number;
   readonly linkLocal: number;
 }
 

@@ -20,8 +20,8 @@ const dropsOf = ({ ingress }: IngressRun) => ingress.snapshot().counts?.drops;
 const countsOf = ({ ingress }: IngressRun) => ingress.snapshot().counts;
 
 /** A plain socket that sends to the ingress and counts the bytes that it gets. */
-async function stranger(run: IngressRun) {
-  const { port } = parseEndpoint(run.address());
+async function stranger(run: IngressRun, listener = 0) {
+  const { port } = parseEndpoint(run.address(listener));
   const socket = createSocket("udp4");
   socket.bind(0, "127.0.0.1");
   await once(socket, "listening");
@@ -47,6 +47,14 @@ function firstPacket(): Buffer {
   return packet.subarray(0, quic.send(packet)?.[0] ?? 0);
 }
 
+/** The same first packet with a token. */
+function withToken(packet: Buffer, token: Uint8Array): Buffer {
+  const sourceAt = 6 + (packet[5] ?? 0);
+  const tokenAt = sourceAt + 1 + (packet[sourceAt] ?? 0);
+  const [head, rest] = [packet.subarray(0, tokenAt), packet.subarray(tokenAt + 1)];
+  return Buffer.concat([head, Buffer.of(token.length), token, rest]);
+}
+
 /** Sends as much at once as flow and congestion control accept. */
 async function sendSlowly(client: QuicClient, id: number, bytes: Buffer): Promise<void> {
   for (let rest = bytes; rest.length > 0; await new Promise(setImmediate)) {
@@ -69,6 +77,27 @@ describeQuic("a stream", () => {
     }
     client.send(tipping());
     await until(() => run.gateway.submitted.length === 1, "a submission");
+  });
+
+  it("is not dropped if its end has arrived and waits for room", async () => {
+    const run = await IngressRun.open({
+      settings: { ...IngressRun.settings, streamTimeoutMs: 100, streamsMax: 2 },
+    });
+    const client = await connect(run);
+    const submits: (() => void)[] = [];
+    run.gateway.submit = () => new Promise((resolve) => void submits.push(resolve));
+    const [whole, ...others] = [1n, 2n, 3n].map((amount) => tipping({ amount }));
+    const id = client.begin(Buffer.of(whole?.[0] ?? 0));
+    const responses = others.map((bytes) => ask(client, bytes));
+    await until(() => submits.length === 2, "as many submissions as may be under way");
+    client.finish(id, whole?.subarray(1) ?? Buffer.alloc(0));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(dropsOf(run)?.timed_out).toBe(0);
+    for (const submit of submits.splice(0)) submit();
+    await Promise.all(responses);
+    await until(() => submits.length === 1, "the third submission");
+    submits[0]?.();
+    expect(dropsOf(run)?.timed_out).toBe(0);
   });
 
   it("is dropped if it is empty, reset or too long, and a request learns why", async () => {
@@ -184,6 +213,27 @@ describeQuic("a client that floods", () => {
   });
 });
 
+describeQuic("a flood on a connection of its own", () => {
+  it("delays no other client, and ends nothing", async () => {
+    const run = await IngressRun.open();
+    let head: Uint8Array = new Uint8Array(0);
+    const flooding = await connect(run, {
+      onTransmit: (packet) => {
+        if (!readLongHeader(packet)) head = packet.subarray(0, 9);
+      },
+    });
+    const other = await connect(run);
+    const packet = Buffer.concat([head, randomBytes(1200)]);
+    expect(head).toHaveLength(9);
+    for (let i = 1; i <= 10; i++) {
+      for (let sent = 0; sent < 1000; sent++) flooding.transmit(packet);
+      expect((await ask(other, tipping({ amount: BigInt(i) }))).status).toBe(200);
+    }
+    expect((await ask(flooding, tipping({ amount: 11n }))).status).toBe(200);
+    expect(sessionsOf(run)).toBe(2);
+  });
+});
+
 describeQuic("packets of strangers", () => {
   it("lead to retries under load, and a client still connects", async () => {
     const run = await IngressRun.open();
@@ -198,6 +248,39 @@ describeQuic("packets of strangers", () => {
     await until(() => got.packets.length > 100, "the retries");
     const client = await connect(run);
     expect((await ask(client, tipping())).status).toBe(200);
+  });
+
+  it("are asked for a token of this service if theirs is of another one", async () => {
+    const run = await IngressRun.open();
+    const { got, send } = await stranger(run);
+    // More than may begin a handshake at once.
+    for (let i = 0; i < 20; i++) send(withToken(firstPacket(), randomBytes(40)));
+    const isRetry = (packet: Buffer) => ((packet[0] ?? 0) & 0xf0) === 0xf0;
+    await until(() => got.packets.some(isRetry), "a retry");
+    await until(() => (countsOf(run)?.invalidTokens ?? 0) > 0, "the counts");
+  });
+
+  it("do not learn how to end a connection of another listener", async () => {
+    const plain = { isProtected: false, isSwqosOnly: false, address: "127.0.0.1:0" };
+    const run = await IngressRun.open({ listeners: [plain, plain] });
+    const { got, send } = await stranger(run, 1);
+    const heads = new Map<QuicClient, Uint8Array>();
+    const open = async (): Promise<QuicClient> => {
+      let head: Uint8Array = new Uint8Array(0);
+      const onTransmit = (packet: Buffer) => {
+        if (!readLongHeader(packet)) head = packet.subarray(0, 9);
+      };
+      const client = await connect(run, { onTransmit });
+      heads.set(client, head);
+      return client;
+    };
+    const [client, ended] = [await open(), await open()];
+    await ended.close();
+    await until(() => sessionsOf(run) === 1, "the end of a connection");
+    for (const one of [client, ended])
+      send(Buffer.concat([heads.get(one) ?? new Uint8Array(0), randomBytes(40)]));
+    await until(() => got.packets.length > 0, "the reset of the connection that has ended");
+    expect(got.packets).toHaveLength(1);
   });
 
   it("get at most three times their bytes before they prove their address", async () => {
@@ -254,6 +337,23 @@ describeQuic("packets of strangers", () => {
 });
 
 describeQuic("the process", () => {
+  it("starts again with another certificate, and clients learn that their connection is gone", async () => {
+    const run = await IngressRun.open();
+    const before = await connect(run);
+    run.ingress.identify(newEcdsaCredentials("shredway"));
+    const after = await connect(run);
+    const { pid } = run.ingress.snapshot().process;
+    process.kill(pid ?? 0, "SIGKILL");
+    await until(() => {
+      const { process: state } = run.ingress.snapshot();
+      return state.pid !== null && state.pid !== pid && run.ingress.snapshot().isUp;
+    }, "another process");
+    for (const client of [before, after]) {
+      client.send(tipping());
+      await client.ended;
+    }
+  });
+
   it("starts again after a kill, and clients learn at once that their connection is gone", async () => {
     const run = await IngressRun.open();
     const client = await connect(run);

@@ -116,6 +116,7 @@ describe("messages", () => {
       counts: {
         packets: 1,
         unknownPackets: 2,
+        limitedPackets: 8,
         retries: 3,
         invalidTokens: 4,
         limitedHandshakes: 5,

@@ -68,7 +68,7 @@ it("passes packets of a connection to it, others as strays, and none with foreig
     { connection: -1, text: "two", from },
     { connection: 5, text: "three", from: undefined },
   ]);
-  expect(server.counts()).toMatchObject({ received: 5, unknown: 3, linkLocal: 0 });
+  expect(server.counts()).toMatchObject({ received: 5, unknown: 3, limited: 0, linkLocal: 0 });
   server.forget(known);
   client.send(packetOf(known, "four"), port, host);
   await until(() => passed.length === 4, "a stray packet");

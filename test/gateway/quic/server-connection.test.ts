@@ -35,6 +35,13 @@ function serverSide(streamsMax: number): QuicheConnection {
   return Connection.accept(randomBytes(8), null, serverAddress, clientAddress, config);
 }
 
+interface PairOptions {
+  readonly streamsMax: number;
+  readonly responseBytesMax: number;
+  /** Default: true. */
+  readonly isConnected?: boolean;
+}
+
 /** Client and connection without a network: packets move only when a test moves them. */
 class Pair {
   readonly client: QuicheConnection;
@@ -45,7 +52,7 @@ class Pair {
   writes = 0;
   readonly #toClient: Buffer[] = [];
 
-  constructor({ streamsMax, responseBytesMax }: { streamsMax: number; responseBytesMax: number }) {
+  constructor({ streamsMax, responseBytesMax, isConnected = true }: PairOptions) {
     const quiche = needQuiche();
     const config = QuicClient.configOf({
       credentials: newEcdsaCredentials("good"),
@@ -70,6 +77,7 @@ class Pair {
     const quic = this.#counted(serverSide(streamsMax));
     const path = { local: serverAddress, remote: clientAddress, isProven: true };
     this.connection = new ServerConnection(1, host, quic, path);
+    if (!isConnected) return;
     this.exchange();
     this.connection.admit();
   }
@@ -86,9 +94,14 @@ class Pair {
     let isBusy = true;
     while (isBusy) {
       isBusy = this.toServer() || this.#toClient.length > 0;
-      for (const packet of this.#toClient.splice(0)) {
-        takePacket(this.client, packet, { from: serverAddress, to: clientAddress });
-      }
+      this.toClient();
+    }
+  }
+
+  /** Passes everything that the connection has sent. */
+  toClient(): void {
+    for (const packet of this.#toClient.splice(0)) {
+      takePacket(this.client, packet, { from: serverAddress, to: clientAddress });
     }
   }
 
@@ -101,6 +114,28 @@ class Pair {
     return Object.assign(quic, { streamSend: counted });
   }
 }
+
+describeQuic("a transaction that arrives before the end of the handshake", () => {
+  it("waits for it, because the sockets of a listener are read one after the other", () => {
+    const pair = new Pair({ streamsMax: 64, responseBytesMax: 0, isConnected: false });
+    while (!pair.client.isEstablished()) {
+      pair.toServer();
+      pair.toClient();
+    }
+    const sent = () => [...packetsOf(pair.client)].map(({ packet }) => Buffer.from(packet));
+    const finished = sent();
+    pair.client.streamSend(2, Buffer.from("a"), true);
+    const early = sent();
+    const isLong = (packet: Buffer) => ((packet[0] ?? 0) & 0x80) !== 0;
+    expect(finished.map(isLong)).toContain(true);
+    expect(early.map(isLong)).toEqual([false]);
+    for (const packet of [...early, ...finished]) pair.connection.receive(packet);
+    pair.connection.work();
+    pair.connection.admit();
+    pair.connection.work();
+    expect(pair.completed).toEqual([2]);
+  });
+});
 
 describeQuic("a connection whose client accepts no response", () => {
   it("tries to write each response once", () => {

@@ -28,6 +28,7 @@ const facts: QuicFacts = {
   counts: {
     packets: 10,
     unknownPackets: 4,
+    limitedPackets: 1,
     retries: 1,
     invalidTokens: 2,
     limitedHandshakes: 3,
@@ -51,8 +52,9 @@ it("has a sample for each label", () => {
     ["rate_limited", 1],
   ]);
   expect(samplesOf("shredway_quic_packets_total", facts)).toEqual([
-    ["known", 6],
+    ["known", 5],
     ["unknown", 4],
+    ["limited", 1],
   ]);
   expect(samplesOf("shredway_quic_connection_ends_total", facts)).toEqual([
     ["closed", 1],

@@ -39,6 +39,7 @@ export class IngressRun {
       listeners: [{ address: "127.0.0.1:0", ...plain }],
       connectionsPerKeyMax: 10,
       credentials: newEcdsaCredentials("shredway"),
+      secret: "00".repeat(32),
       clock: systemClock,
       authenticate: (address, identity) =>
         identity.kind === "publicKey"

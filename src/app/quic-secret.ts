@@ -1,0 +1,33 @@
+// The secret of the QUIC ingress: created at the first start and kept in the data folder.
+//
+// Called by compose-quic.ts. Stateless resets and connection ids derive from it, so clients learn of a
+// restart at once, also if the certificate is a new one.
+
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import {
+  createPrivateFile,
+  privateFileRefused,
+  readPrivateFile,
+} from "../platform/solana/private-file.ts";
+
+const fileName = "quic-secret";
+const what = "secret file";
+const secretBytes = 32;
+const pattern = /^[0-9a-f]{64}$/;
+
+/** Throws ShredwayError "config_invalid", which names the file and quotes none of it. */
+export function ensureQuicSecret(folder: string): string {
+  const file = { path: join(folder, fileName), what };
+  if (!existsSync(file.path)) {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    createPrivateFile(file, `${randomBytes(secretBytes).toString("hex")}\n`);
+  }
+  const secret = readPrivateFile(file, 2 * secretBytes + 1)
+    .toString("latin1")
+    .trimEnd();
+  if (pattern.test(secret)) return secret;
+  const remedy = "another content; delete the file to get a new secret";
+  throw privateFileRefused(file, `${2 * secretBytes} hexadecimal digits`, remedy);
+}
