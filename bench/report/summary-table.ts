@@ -182,7 +182,7 @@ const trustedToFixed =
   "submissions with signatures taken on trust ÷ fixed answers of the same HTTP server, per second";
 const toPlain =
   "submissions ÷ those of the plain node:http and @solana/web3.js gateway, per second";
-const firstByte = "from the request to the first byte on a route, p50 at 500/s";
+const firstByte = "from the written request to the first byte on a route, p50 at 500/s";
 
 /** "0.230 × (target: ≥ 0.8, missed)" */
 const ratioWithVerdict = (cells: Cells, what: string) =>

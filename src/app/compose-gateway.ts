@@ -137,7 +137,10 @@ function makePipeline(components: GatewayComponents): Pipeline {
       inspect: (wire) => tables.inspector.inspect(wire),
       landedTips: tips,
       ...(nonces && { nonces }),
-      ...(fastPath && { submitted: (signature: string) => fastPath.note(signature) }),
+      ...(fastPath && {
+        submitted: (signature: string) => fastPath.note(signature),
+        storeFailing: () => fastPath.forgetAll(),
+      }),
     },
     { resendMs, openMax, openPerAccountMax, historyMs: config.data.historyHours * msPerHour },
   );
@@ -442,7 +445,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       fastPath: fastPath ?? undefined,
     });
     opened.push(addresses, routes);
-    const keyRing = new KeyRing(() => fastPath?.keysChanged());
+    const keyRing = new KeyRing(() => fastPath?.forgetAll());
     const publicKeys = publicKeysOf(options, { store, keyRing }, () => service.refreshKeys());
     const landings = relay?.config.deshred ? new LandingWatchList(relay.relay, log) : null;
     const tips = keep(await openTips(options, store));

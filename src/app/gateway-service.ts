@@ -11,6 +11,7 @@ import type { KeyRing } from "../gateway/accounts/key-ring.ts";
 import { KeyUpdates } from "../gateway/accounts/key-updates.ts";
 import type { PublicKeys } from "../gateway/accounts/public-keys.ts";
 import type { KeyStore } from "../gateway/accounts/types.ts";
+import { endpointGroups } from "../gateway/endpoints/endpoint-groups.ts";
 import type { Gateway } from "../gateway/endpoints/gateway.ts";
 import type { FastPath, FastPathSnapshot } from "../gateway/fast-path/fast-path.ts";
 import type { HttpServerGroup } from "../gateway/http/server-group.ts";
@@ -35,7 +36,7 @@ import type { StreamService } from "../relay/streams/stream-service.ts";
 import type { TipStatistics } from "../tips/tip-statistics.ts";
 import type { QuicService } from "./compose-quic.ts";
 import { streamAccessOf } from "./compose-streams.ts";
-import { databaseChangeWarning, gatewayRestartKeys } from "./gateway-settings.ts";
+import { databaseChangeWarning, gatewayRestartKeys, inForceAfter } from "./gateway-settings.ts";
 import type { NodeDirectory } from "./node-directory.ts";
 import type { ReadinessFacts } from "./readiness.ts";
 import type { ShredSalesService, ShredSalesSnapshot } from "./shred-sales.ts";
@@ -58,6 +59,14 @@ export interface GatewaySnapshot {
 interface LiveSettings {
   /** Checks the new settings; the returned function applies them and cannot fail. Throws ShredwayError. */
   prepare(config: Config): () => void;
+}
+
+/** A configuration that was checked. Call exactly one of the two. */
+interface PreparedReload {
+  /** Applies the changes that need no restart, and returns the configuration keys that do. */
+  apply(): readonly string[];
+  /** Closes what was opened for it. */
+  abandon(): void;
 }
 
 const drainPollMs = 10;
@@ -165,10 +174,16 @@ export class GatewayService {
     return this.#dependencies.quic?.ingress.addresses ?? [];
   }
 
-  /** URL of the portal; null before `start`, or if the portal is off. */
+  /** URL of the portal; null before `start`, if the portal is off, or if no listener serves it. */
   get portalUrl(): string | null {
-    const [address] = this.addresses;
-    const { portal } = this.#dependencies.config;
+    const { portal, http } = this.#dependencies.config;
+    const served = [
+      http?.serves ?? endpointGroups,
+      ...(http?.split ?? []).map((one) => one.serves),
+    ];
+    // One server for http.listen, then one for each entry of http.split.
+    const server = served.findIndex((groups) => groups.includes("portal"));
+    const address = this.#server?.addressesByServer[server]?.[0];
     return portal.enabled && address !== undefined ? `http://${address}/portal/` : null;
   }
 
@@ -252,30 +267,36 @@ export class GatewayService {
     return warnings;
   }
 
-  /**
-   * Checks `wanted`. The returned function applies the changes that need no restart, and returns
-   * the configuration keys that do. Throws ShredwayError if `wanted` is invalid.
-   */
-  prepare(wanted: Config): () => readonly string[] {
-    const take = this.#dependencies.live.prepare(wanted);
-    return () => {
-      take();
-      return this.#apply(wanted);
+  /** Checks `wanted` and opens its new routes. Throws ShredwayError; then nothing changed. */
+  prepare(wanted: Config): PreparedReload {
+    const { live, routes, log } = this.#dependencies;
+    const inForce = inForceAfter(this.#config, wanted);
+    const applySettings = live.prepare(inForce);
+    const newRoutes = routes.prepare(wanted.routes);
+    const closing = (closed: Promise<void>): void => {
+      closed.catch((error: unknown) =>
+        log.error(`routes: could not close a route: ${messageOf(error)}`),
+      );
+    };
+    return {
+      apply: () => {
+        applySettings();
+        closing(newRoutes.apply());
+        const restart = gatewayRestartKeys(this.#config, wanted);
+        this.#apply(inForce, restart);
+        return restart;
+      },
+      abandon: () => closing(newRoutes.abandon()),
     };
   }
 
-  #apply(wanted: Config): readonly string[] {
-    const { routes, log, shreds } = this.#dependencies;
-    shreds?.apply(wanted);
-    routes
-      .replace(wanted.routes)
-      .catch((error: unknown) => log.error(`routes: could not close a route: ${messageOf(error)}`));
-    const restart = gatewayRestartKeys(this.#config, wanted);
+  #apply(inForce: Config, restart: readonly string[]): void {
+    const { log, shreds } = this.#dependencies;
+    shreds?.apply(inForce);
     const databaseChange = databaseChangeWarning(restart);
     if (databaseChange !== null) log.warn(databaseChange);
-    this.#config = wanted;
-    log.info({ routes: wanted.routes.length }, "gateway: reloaded routes, tips and limits");
-    return restart;
+    this.#config = inForce;
+    log.info({ routes: inForce.routes.length }, "gateway: reloaded routes, tips and limits");
   }
 
   snapshot(): GatewaySnapshot {
@@ -300,13 +321,14 @@ export class GatewayService {
     const { routes, keyRing, clock, store, nodes, certificate, quic } = this.#dependencies;
     const certificates = [certificate, quic?.certificate].filter((one) => !!one);
     const { states } = keyRing.counts(clock.nowNs());
+    const { isReachable, isWriteFailing } = store.numbers();
     return {
       nodeDifferences: nodes?.differences ?? null,
       routes: routes.snapshots(),
       keysInForce: states.get("in_force") ?? 0,
       quicIsUp: quic?.ingress.snapshot().isUp ?? null,
       certificateProblems: certificates.flatMap(({ problem }) => problem ?? []),
-      store: { isReachable: store.numbers().isReachable, isOnFile: store.isOnFile },
+      store: { isReachable, isWriteFailing, isOnFile: store.isOnFile },
     };
   }
 

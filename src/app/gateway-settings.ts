@@ -11,6 +11,7 @@ import type { ApiKey } from "../gateway/accounts/types.ts";
 import type { GatewaySettings, Region } from "../gateway/methods/dependencies.ts";
 import type { PlanPolicy } from "../gateway/submission/plan.ts";
 import type { Tracker } from "../gateway/tracker/types.ts";
+import { withTablesOf } from "../relay/relay-tables.ts";
 import { readMethodsIn } from "./read-method-list.ts";
 
 /** Whether a shred-tip address may be published. */
@@ -123,51 +124,81 @@ function changedKeys(section: string, running: object, wanted: object): string[]
     .map((key) => `${section}.${key}`);
 }
 
-/** Configuration keys that take effect only after a restart. */
+/** Keys that take effect only after a restart, in sections whose other keys follow a reload. */
+const httpRestartKeys = [
+  "listen",
+  "tls",
+  "webSocketListen",
+  "connectionsMax",
+  "engine",
+  "keepAliveSeconds",
+  "serves",
+  "split",
+] as const;
+const ownRestartKeys = [
+  "openMax",
+  "openPerAccountMax",
+  "checkThreads",
+  "checkQueueMax",
+  "fastPath",
+  "warmUpSubmissions",
+  "resendMs",
+] as const;
+const proofRestartKeys = ["listen", "listenIpv6"] as const;
+/** Sections that take effect only after a restart. */
+const restartSections = ["quic", "tiers", "nonces", "portal"] as const;
+
+function sellsShreds(config: Config): boolean {
+  return shredTipAddressesOf(config).size > 0;
+}
+
+/** Configuration keys that take effect only after a restart. `running`: the configuration in force. */
 export function gatewayRestartKeys(running: Config, wanted: Config): string[] {
   const { http } = running;
   const found = wanted.http
-    ? (
-        [
-          "listen",
-          "tls",
-          "webSocketListen",
-          "connectionsMax",
-          "engine",
-          "keepAliveSeconds",
-          "serves",
-          "split",
-        ] as const
-      )
+    ? httpRestartKeys
         .filter((key) => differs(http?.[key], wanted.http?.[key]))
         .map((key) => `http.${key}`)
     : ["http"];
-  const ofGateway = [
-    "openMax",
-    "openPerAccountMax",
-    "checkThreads",
-    "checkQueueMax",
-    "fastPath",
-    "warmUpSubmissions",
-    "resendMs",
-  ] as const;
-  for (const key of ofGateway) {
+  for (const key of ownRestartKeys) {
     if (differs(running.gateway[key], wanted.gateway[key])) found.push(`gateway.${key}`);
   }
-  if (differs(running.quic, wanted.quic)) found.push("quic");
+  found.push(...restartSections.filter((section) => differs(running[section], wanted[section])));
   found.push(...changedKeys("data", running.data, wanted.data));
-  if (differs(running.tiers, wanted.tiers)) found.push("tiers");
-  if (differs(running.nonces, wanted.nonces)) found.push("nonces");
-  if (differs(running.portal, wanted.portal)) found.push("portal");
-  for (const key of ["listen", "listenIpv6"] as const) {
+  for (const key of proofRestartKeys) {
     if (running.delivery.proof[key] !== wanted.delivery.proof[key]) {
       found.push(`delivery.proof.${key}`);
     }
   }
-  const registers = (config: Config) => shredTipAddressesOf(config).size > 0;
-  if (registers(running) !== registers(wanted)) found.push("tips.shredAddresses");
+  if (sellsShreds(running) !== sellsShreds(wanted)) found.push("tips.shredAddresses");
   if (running.solana?.websocket !== wanted.solana?.websocket) found.push("solana.websocket");
   return found;
+}
+
+/** `values` with some keys of `kept`. */
+function withKeys<T extends object>(values: T, kept: T, keys: readonly (keyof T)[]): T {
+  const result = { ...values };
+  for (const key of keys) result[key] = kept[key];
+  return result;
+}
+
+/** The configuration that is in force after a reload: keys that need a restart stay as they run. */
+export function inForceAfter(running: Config, wanted: Config): Config {
+  const { http, delivery } = running;
+  return {
+    ...withKeys(wanted, running, [...restartSections, "data", "solana"]),
+    relay: withTablesOf(running.relay, wanted.relay),
+    gateway: withKeys(wanted.gateway, running.gateway, ownRestartKeys),
+    delivery: {
+      ...wanted.delivery,
+      proof: withKeys(wanted.delivery.proof, delivery.proof, proofRestartKeys),
+    },
+    ...(http && { http: wanted.http ? withKeys(wanted.http, http, httpRestartKeys) : http }),
+    ...(sellsShreds(running) !== sellsShreds(wanted) && {
+      tips: { ...wanted.tips, shredAddresses: running.tips.shredAddresses },
+      regions: running.regions,
+    }),
+  };
 }
 
 /**

@@ -28,6 +28,7 @@ import { type OpenWriteLocks, openStreams, openWriteLocks } from "./compose-stre
 import type { GatewayService } from "./gateway-service.ts";
 import { Operations } from "./operations.ts";
 import { Service } from "./service.ts";
+import type { ShredSalesService } from "./shred-sales.ts";
 import { permittedCpus, withConfigurationKey } from "./start-errors.ts";
 import { WarmUp } from "./warm-up.ts";
 
@@ -89,9 +90,10 @@ function openRelayPart({
 function openSubscribers(
   config: NonNullable<Config["shredstream"]>,
   relay: RelayService,
+  shreds: ShredSalesService | null,
   { clock, log, subscriberSocket }: ServiceDependencies,
 ): SubscriberService {
-  return new SubscriberService({
+  const subscribers = new SubscriberService({
     config,
     socket: subscriberSocket,
     certificate:
@@ -99,10 +101,13 @@ function openSubscribers(
     allowPrivate: () => relay.config.allowPrivateDestinations,
     isOwn: (address) => relay.isOwn(address),
     publish: (destinations) => relay.setLeasedDestinations(destinations),
+    addressesOf: shreds?.addressesOf,
     randomBytes,
     clock,
     log,
   });
+  shreds?.countLeases((accountId) => subscribers.leasesOf(accountId));
+  return subscribers;
 }
 
 /** undefined: accounts cannot subscribe, because no proxies are served or no shreds are sold. */
@@ -121,11 +126,13 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
   const { config, readConfig, explain, startWarmUp, log, clock, tierClock } = dependencies;
   const relay = openRelayPart(dependencies);
   const operations = new Operations({ config, relay, log, clock });
+  let gateway: GatewayService | undefined;
+  let subscribers: SubscriberService | undefined;
   try {
     const { pages } = operations;
     // Both refer to each other: streams use the gateway's keys.
     const opened: { streams?: StreamService; writeLocks?: OpenWriteLocks } = {};
-    const gateway =
+    gateway =
       config.http &&
       (await openGateway({
         config,
@@ -138,8 +145,9 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
         ...(tierClock && { tierClock }),
       }));
     if (gateway) operations.watch(gateway);
-    const subscribers =
-      config.shredstream && openSubscribers(config.shredstream, relay, dependencies);
+    subscribers =
+      config.shredstream &&
+      openSubscribers(config.shredstream, relay, gateway?.shreds ?? null, dependencies);
     if (subscribers) operations.watchSubscribers(subscribers);
     const accountSubscribers = followAccounts(gateway, subscribers, dependencies);
     const streams =
@@ -174,6 +182,8 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
       log,
     });
   } catch (error) {
+    subscribers?.close();
+    await gateway?.close();
     operations.close();
     relay.close();
     throw error;

@@ -26,7 +26,7 @@ import type { StreamService } from "../relay/streams/stream-service.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import { checksOf, type ReadinessFacts } from "./readiness.ts";
 
-/** Interval of the database check. Without traffic, only this check detects an outage. */
+/** Interval of the database check. Without traffic, only this check detects an outage and its end. */
 const pingMs = 5000;
 const connectionsMax = 256;
 

@@ -44,7 +44,11 @@ export interface ReadinessFacts {
     readonly quicIsUp: boolean | null;
     /** Differences from the other nodes on the database; null: it is not shared. */
     readonly nodeDifferences: readonly string[] | null;
-    readonly store: { readonly isReachable: boolean | null; readonly isOnFile: boolean };
+    readonly store: {
+      readonly isReachable: boolean | null;
+      readonly isWriteFailing: boolean;
+      readonly isOnFile: boolean;
+    };
   } | null;
 }
 
@@ -132,10 +136,14 @@ function routes({ routes: all }: GatewayReadiness): Check {
   return check("routes", true, countOf("down") === all.length ? text : null, text);
 }
 
-function database({ store: { isReachable, isOnFile } }: GatewayReadiness): Check {
-  const problem = isReachable === false ? "the last query failed or is unanswered" : null;
-  const text = isReachable === null ? "not queried yet" : "the last query succeeded";
-  return check("database", isOnFile, problem, text);
+function databaseProblem({ isReachable, isWriteFailing }: GatewayReadiness["store"]) {
+  if (isWriteFailing) return "the last write failed: submissions and changes are refused";
+  return isReachable === false ? "the last query failed or is unanswered" : null;
+}
+
+function database({ store }: GatewayReadiness): Check {
+  const text = store.isReachable === null ? "not queried yet" : "the last query succeeded";
+  return check("database", store.isOnFile, databaseProblem(store), text);
 }
 
 function keys({ keysInForce }: GatewayReadiness): Check {

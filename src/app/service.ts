@@ -116,13 +116,13 @@ export class Service {
     try {
       const wanted = this.#readConfig();
       for (const warning of configWarnings(wanted)) this.#log.warn(warning);
-      const takeGateway = this.gateway?.prepare(wanted);
-      const restart = [...this.relay.apply(wanted)];
+      const gatewayReload = this.gateway?.prepare(wanted);
+      const restart = this.#applyToRelay(wanted, gatewayReload);
       if (this.subscribers) restart.push(...this.subscribers.apply(wanted.shredstream));
       else if (wanted.shredstream) restart.push("shredstream");
       if (this.streams) restart.push(...this.streams.apply(wanted.streams));
       else if (wanted.streams) restart.push("streams");
-      if (takeGateway) restart.push(...takeGateway());
+      if (gatewayReload) restart.push(...gatewayReload.apply());
       else if (wanted.http) restart.push("http");
       restart.push(...(this.operations?.apply(wanted) ?? []));
       if (restart.length > 0)
@@ -133,6 +133,16 @@ export class Service {
         `reload failed, the previous configuration stays in force: ${messageOf(error)}`,
       );
       return false;
+    }
+  }
+
+  /** Throws what the relay throws; then nothing of the reload remains. */
+  #applyToRelay(wanted: Config, gatewayReload: { abandon(): void } | undefined): string[] {
+    try {
+      return [...this.relay.apply(wanted)];
+    } catch (error) {
+      gatewayReload?.abandon();
+      throw error;
     }
   }
 

@@ -6,7 +6,7 @@
 import { readFileSync } from "node:fs";
 import { parseEndpoint } from "../core/addresses/addresses.ts";
 import type { Config } from "../core/configuration/configuration.ts";
-import { addressAbove } from "../core/configuration/derived.ts";
+import { describeListenerKey, tcpListenersOf } from "../core/configuration/tcp-listeners.ts";
 import { messageOf, reworded, ShredwayError } from "../core/errors.ts";
 
 /** The CPUs that this thread may use, as "0-3"; null: unknown. */
@@ -17,27 +17,6 @@ export function permittedCpus(): string | null {
   } catch {
     return null;
   }
-}
-
-interface KeyedAddress {
-  readonly key: string;
-  readonly addresses: readonly string[];
-}
-
-function tcpKeys({ http, operations }: Config): KeyedAddress[] {
-  const { listen = [], webSocketListen, tls, split = [] } = http ?? {};
-  const isDerived = webSocketListen === undefined && listen.length > 0;
-  const tlsListen = tls?.listen ?? [];
-  return [
-    { key: "http.listen", addresses: listen },
-    {
-      key: `http.webSocketListen${isDerived ? " (default: the port after http.listen)" : ""}`,
-      addresses: webSocketListen ?? addressAbove(listen),
-    },
-    { key: "http.tls.listen", addresses: [...tlsListen, ...addressAbove(tlsListen)] },
-    ...split.map((one, i) => ({ key: `http.split[${i}].listen`, addresses: one.listen })),
-    { key: "operations.listen", addresses: operations.listen ?? [] },
-  ];
 }
 
 /** `; ss -ulpn 'sport = :20000' shows the program …`, for a port in use. */
@@ -75,13 +54,10 @@ function quicText(message: string, { quic }: Config): string {
 }
 
 function tcpText(message: string, config: Config): string {
-  for (const { key, addresses } of tcpKeys(config)) {
-    const address = addresses.find((one) => message.includes(`on ${one}:`));
-    if (address === undefined) continue;
-    const [name = key] = key.split(" ");
-    return `${key}: ${message}${portRemedy(message, address, "-t", name)}`;
-  }
-  return message;
+  const listener = tcpListenersOf(config).find(({ address }) => message.includes(`on ${address}:`));
+  if (!listener) return message;
+  const { address, key } = listener;
+  return `${describeListenerKey(listener)}: ${message}${portRemedy(message, address, "-t", key)}`;
 }
 
 /**

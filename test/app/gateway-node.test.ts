@@ -121,7 +121,7 @@ describe.skipIf(postgresPrograms === null)("a gateway on PostgreSQL", () => {
     const shows = (text: string) => feed.topics.service?.warnings.join("\n").includes(text);
     await until(() => shows("nodes: tips.shredAddresses differs from node fra") === true);
     // The rollout ends with the last node's reload.
-    fra.prepare(configOf(postgres, "fra", "frankfurt", [7, 8]))();
+    fra.prepare(configOf(postgres, "fra", "frankfurt", [7, 8])).apply();
     await until(() => differences().join() === "0,0");
     await until(() => shows("nodes: tips") === false);
     expect(() => fra.prepare(configOf(postgres, "fra", "new-york", [7, 8]))).toThrow(

@@ -45,9 +45,9 @@ it("applies a reload to HTTP and to open WebSockets, but not before", async () =
       socket.send('{"jsonrpc":"2.0","id":1,"method":"getTipAccounts"}');
     });
 
-  const take = gateway.prepare(configOf(directory, newTips));
+  const reload = gateway.prepare(configOf(directory, newTips));
   expect(await http.call("getTipAccounts")).toEqual(oldTips);
-  expect(take()).toEqual([]);
+  expect(reload.apply()).toEqual([]);
   expect(await http.call("getTipAccounts")).toEqual(newTips);
   expect(await ask()).toMatchObject({ result: newTips });
 
@@ -66,7 +66,59 @@ it("reports the keys that need a restart", async () => {
   const gateway = closing(await openGateway({ config, log, clock: systemClock }));
   const wanted = configOf(`${directory}/other`, oldTips);
   wanted.gateway.openMax = 7;
-  expect(gateway.prepare(wanted)()).toEqual(["gateway.openMax", "data.directory"]);
+  const { openMax } = gateway.facts().gateway;
+  // The second time, nothing has been restarted either.
+  for (let i = 0; i < 2; i++)
+    expect(gateway.prepare(wanted).apply()).toEqual(["gateway.openMax", "data.directory"]);
+  expect(gateway.facts().gateway.openMax).toBe(openMax);
+  expect(gateway.prepare(configOf(directory, oldTips)).apply()).toEqual([]);
+});
+
+it("rejects a file whose new route cannot be opened, and changes nothing", async () => {
+  const directory = temporaryFolder();
+  const log = createLogger({ level: "silent" });
+  const route = (name: string) => ({ name, kind: "swqos" as const, url: "http://127.0.0.1:9/" });
+  const config = configOf(directory, oldTips, { routes: [route("a")] });
+  const gateway = closing(await openGateway({ config, log, clock: systemClock }));
+  const names = () => gateway.snapshot().routes.map(({ name }) => name);
+  const tpu = {
+    name: "direct",
+    kind: "tpu",
+    identityFile: `${directory}/missing.json`,
+    quicAddresses: { [pubkeyOf(new Uint8Array(32).fill(6))]: "127.0.0.1:9" },
+  };
+  const wanted = configOf(directory, newTips, { routes: [route("b"), tpu] });
+  expect(() => gateway.prepare(wanted)).toThrow(/missing\.json/);
+  expect(names()).toEqual(["a"]);
+  gateway.prepare(configOf(directory, newTips, { routes: [route("b")] })).abandon();
+  expect(names()).toEqual(["a"]);
+});
+
+it("gives the URL of a listener that serves the portal", async () => {
+  const log = createLogger({ level: "silent" });
+  const listen = ["127.0.0.1:0", "127.0.0.2:0"];
+  const openedWith = async (more: object, portal: object = {}) => {
+    const http = { listen, webSocketListen: [], ...more };
+    const config = configOf(temporaryFolder(), oldTips, { http, portal });
+    const gateway = closing(await openGateway({ config, log, clock: systemClock }));
+    expect(gateway.portalUrl).toBeNull();
+    await gateway.start();
+    return gateway;
+  };
+  const others = { listen, serves: ["tips", "tracker"] };
+  const own = { listen, serves: ["portal"] };
+  const tables: [http: object, address: number][] = [
+    [{}, 0],
+    [{ split: [own] }, 0],
+    [{ serves: ["gateway"], split: [others, own, own] }, 4],
+  ];
+  for (const [http, address] of tables) {
+    const gateway = await openedWith(http);
+    expect(gateway.portalUrl).toBe(`http://${gateway.addresses[address]}/portal/`);
+    expect((await fetch(gateway.portalUrl ?? "")).status).toBe(200);
+  }
+  expect((await openedWith({ serves: ["gateway"], split: [others] })).portalUrl).toBeNull();
+  expect((await openedWith({}, { enabled: false })).portalUrl).toBeNull();
 });
 
 it("warns that it sells no shreds without a shred-tip address", async () => {

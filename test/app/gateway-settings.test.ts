@@ -5,9 +5,11 @@ import { expect, it } from "vitest";
 import {
   databaseChangeWarning,
   gatewayRestartKeys,
+  inForceAfter,
   policyOf,
   settingsOf,
 } from "../../src/app/gateway-settings.ts";
+import { nodeSettingsOf } from "../../src/app/node-settings.ts";
 import { completeConfig } from "../../src/core/configuration/configuration.ts";
 import { pubkeyOf } from "../../src/core/primitives.ts";
 import { noPartners } from "../support/gateway/gateway.ts";
@@ -55,6 +57,28 @@ it("explains a change of the database, and reports nothing for other keys", () =
 it("needs a restart to turn the fast path off", () => {
   const wanted = configOf({}, {}, { fastPath: false });
   expect(gatewayRestartKeys(configOf({}), wanted)).toEqual(["gateway.fastPath"]);
+});
+
+it("has in force after a reload what needs no restart, and publishes nothing else", () => {
+  const shredAddresses = [pubkeyOf(new Uint8Array(32).fill(7))];
+  const running = configOf({ historyHours: 5 }, { shredAddresses });
+  const wanted = completeConfig({
+    ...configOf({ historyHours: 9 }, { shredAddresses, minimumLamports: 77 }, { openMax: 100_000 }),
+    http: { listen: "127.0.0.1:1", trustedProxies: ["192.0.2.1"] },
+    relay: { ...running.relay, tiers: ["tier-1", "tier-2", "tier-3"], send: { ttl: 3 } },
+    tiers: { thresholdLamports: { "tier-1": 1, "tier-2": 2, "tier-3": 3 } },
+  });
+  const inForce = inForceAfter(running, wanted);
+  const restart = ["http.listen", "gateway.openMax", "tiers", "data.historyHours"];
+  expect(gatewayRestartKeys(running, wanted)).toEqual(restart);
+  expect(gatewayRestartKeys(running, inForce)).toEqual([]);
+  expect(gatewayRestartKeys(inForce, wanted)).toEqual(restart);
+  expect(nodeSettingsOf(inForce)).toEqual(nodeSettingsOf(running));
+  expect(inForce.relay).toEqual(running.relay);
+  expect(inForce.tips.minimumLamports).toBe(77);
+  expect(inForce.http?.trustedProxies).toEqual(["192.0.2.1"]);
+  const without = inForceAfter(running, configOf({}));
+  expect(without.tips.shredAddresses).toEqual(shredAddresses);
 });
 
 it("changes the minimum tips of methods without a restart", () => {

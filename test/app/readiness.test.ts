@@ -1,6 +1,7 @@
 // Readiness of the routes (what is known about partners before, during and after their first use) and of
 // multicast groups.
 
+import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { checksOf, type ReadinessFacts } from "../../src/app/readiness.ts";
 import type { RouteSnapshot } from "../../src/gateway/submission/types.ts";
@@ -31,7 +32,7 @@ function checksFor(
       certificateProblems: [],
       quicIsUp: null,
       nodeDifferences: null,
-      store: { isReachable: true, isOnFile: true },
+      store: { isReachable: true, isWriteFailing: false, isOnFile: true },
       ...gateway,
     },
   });
@@ -130,4 +131,24 @@ it("reports a QUIC ingress whose process is down, without making the node unread
     critical: false,
     detail: "the process of the QUIC ingress waits for its restart",
   });
+});
+
+it("reports a database that answers but stores nothing as unready, if it belongs to this node", () => {
+  const checkOf = (isOnFile: boolean) => {
+    const store = { isReachable: true, isWriteFailing: true, isOnFile };
+    return checksFor(["up"], [], { store }).find(({ name }) => name === "database");
+  };
+  const detail = "the last write failed: submissions and changes are refused";
+  expect(checkOf(true)).toEqual({ name: "database", ok: false, critical: true, detail });
+  expect(checkOf(false)).toEqual({ name: "database", ok: false, critical: false, detail });
+});
+
+it("has each check in the table of docs/metrics.md", () => {
+  const named = (path: string, pattern: RegExp) =>
+    new Set(Array.from(readFileSync(path, "utf8").matchAll(pattern), ([, name = ""]) => name));
+  const [, table = ""] = readFileSync("docs/metrics.md", "utf8").split("| check | critical |");
+  const rows = table.split("\n\n")[0]?.matchAll(/^\| `(\w+)` \|/gm) ?? [];
+  const documented = new Set(Array.from(rows, ([, name = ""]) => name));
+  const checks = named("src/app/readiness.ts", /(?:check\(|name = )"(\w+)"/g);
+  expect(documented).toEqual(checks);
 });

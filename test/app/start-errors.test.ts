@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { quicheProblem } from "../../src/core/quic/quiche.ts";
 import { closing } from "../support/closing.ts";
-import { freePort, freeUdpPort } from "../support/network/free-ports.ts";
+import { freePort, freePortPair, freeUdpPort } from "../support/network/free-ports.ts";
 import { Shredway, shredwayHere } from "../support/processes/shredway.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -27,9 +27,9 @@ async function refusalOf(text: string): Promise<string> {
   return stderr;
 }
 
-async function usedTcpPort(): Promise<number> {
+async function usedTcpPort(wanted = 0): Promise<number> {
   const server = createServer();
-  server.listen(0, "127.0.0.1");
+  server.listen(wanted, "127.0.0.1");
   await once(server, "listening");
   closing({ close: () => void server.close() });
   const address = server.address();
@@ -37,6 +37,20 @@ async function usedTcpPort(): Promise<number> {
 }
 
 describe("shredway start", () => {
+  it("ends after an error that appears when the gateway is open", async () => {
+    const more = 'http: { listen: "127.0.0.1:0", webSocketListen: [] }\n';
+    const missing = "{ certificate: missing.pem, key: missing.key }";
+    for (const text of [
+      `${tips}streams: { listen: "127.0.0.1:0", tls: ${missing} }\n`,
+      `${tips}shredstream: { listen: "127.0.0.1:0", tls: ${missing} }\n`,
+    ]) {
+      const deshred = "deshred: true";
+      expect(await refusalOf(`relay: { ${relay}, ${deshred} }\n${more}${text}`)).toContain(
+        "missing.",
+      );
+    }
+  });
+
   it("names http.listen for a TCP port in use, and how to find its user", async () => {
     const port = await usedTcpPort();
     const http = `http: { listen: "127.0.0.1:${port}", webSocketListen: [] }\n`;
@@ -47,6 +61,34 @@ describe("shredway start", () => {
     const operations = `operations: { listen: "127.0.0.1:${port}" }\n`;
     expect(await refusalOf(`relay: { ${relay} }\n${operations}`)).toContain(
       "or change operations.listen",
+    );
+  });
+
+  it("names the key of a gRPC listener whose port is in use, or whose address is missing", async () => {
+    const port = await usedTcpPort();
+    const inUse = (key: string) =>
+      `${key}: cannot listen on 127.0.0.1:${port}: address already in use; stop the program that ` +
+      `uses it (ss -tlpn 'sport = :${port}' shows it), or change ${key}`;
+    const subscribers = `shredstream: { listen: "127.0.0.1:${port}" }\n`;
+    expect(await refusalOf(`relay: { ${relay} }\n${subscribers}`)).toContain(
+      inUse("shredstream.listen"),
+    );
+    const http = 'http: { listen: "127.0.0.1:0", webSocketListen: [] }\n';
+    const start = `relay: { ${relay} }\n${http}${tips}`;
+    expect(await refusalOf(`${start}streams: { listen: "127.0.0.1:${port}" }\n`)).toContain(
+      inUse("streams.listen"),
+    );
+    expect(await refusalOf(`${start}streams: { listen: "192.0.2.1:1" }\n`)).toContain(
+      "streams.listen: cannot listen on 192.0.2.1:1: address not available; correct streams.listen",
+    );
+  });
+
+  it("names the key that a derived port for WebSockets depends on", async () => {
+    const first = await freePortPair();
+    const port = await usedTcpPort(first + 1);
+    const http = `http: { listen: "127.0.0.1:${first}" }\n`;
+    expect(await refusalOf(`relay: { ${relay} }\n${http}${tips}`)).toContain(
+      `http.webSocketListen (default: the port after http.listen): cannot listen on 127.0.0.1:${port}: `,
     );
   });
 

@@ -208,6 +208,7 @@ async function openSales(
       isOwnListener: ({ bytes, port }) =>
         port === listener.port && Buffer.compare(bytes, listener.bytes) === 0,
       regionProblem: () => null,
+      countLeases: () => 0,
     },
     destinationSettingsOf(config),
   );
@@ -254,6 +255,7 @@ async function openSales(
     settled: new Map(),
     destinations,
     challenges: { close: () => Promise.resolve() },
+    leases: {},
     log,
   });
   await sales.start();

@@ -96,7 +96,10 @@ export function parseConfig(
   return config;
 }
 
-/** Warnings about the file that `config` was read from: former names of keys, and a missing region. */
+/**
+ * Warnings about the file that `config` was read from: former names of keys, a missing region, and
+ * keys that the service ignores.
+ */
 export function configWarnings(config: Config): readonly string[] {
   return warningsByConfig.get(config) ?? [];
 }

@@ -74,8 +74,9 @@ relay:
 ## Secrets
 
 Secrets can be outside of the configuration file. These keys accept references, alone or within a longer text:
-\`solana.rpc\`, \`solana.websocket\`, \`data.postgres\`, \`tracker.url\`, \`routes[].url\`, \`routes[].leaders\` and
-\`routes[].headers\`. A reference in any other key is an error. No error message contains a secret.
+\`solana.rpc\`, \`solana.websocket\`, \`relay.discovery.url\`, \`data.postgres\`, \`tracker.url\`, \`routes[].url\`,
+\`routes[].leaders\` and \`routes[].headers\`. A reference in any other key is an error. No error message contains a secret.
+\`shredway doctor\` warns if the file itself contains a secret and all users can read it.
 
 | reference | replaced by |
 |---|---|

@@ -8,6 +8,7 @@ import { quote } from "../errors.ts";
 import { didYouMean, nearestName } from "../near-names.ts";
 import { lamportsPerSol } from "../solana-constants.ts";
 import { deriveRegions } from "./derived.ts";
+import { ignoredKeysWarning } from "./ignored-keys.ts";
 import { RepairedFile } from "./repaired-file.ts";
 import { type ConfigProblem, checkConfig } from "./rules.ts";
 import { type Config, configSchema, keyDocuments, schemaAt, unwrapSchema } from "./schema.ts";
@@ -150,7 +151,10 @@ export function checkFile({
     const result = configSchema.safeParse(repaired.value);
     if (result.success) {
       const hasDeliveryRegions = valueAt(repaired.value, ["delivery", "regions"]) !== undefined;
-      const warnings = deriveRegions(result.data, { hasDeliveryRegions });
+      const warnings = [
+        ...deriveRegions(result.data, { hasDeliveryRegions }),
+        ...ignoredKeysWarning(repaired.value, result.data),
+      ];
       const isUsable = (key: string) => !isAffected(repaired.removed, key);
       const violated = checkConfig(result.data, { ownAddresses, isUsable });
       const located = violated.map(({ path, message }) => ({

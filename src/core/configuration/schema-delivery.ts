@@ -73,7 +73,9 @@ export const delivery = z.strictObject({
   destinationsPerAccount: key(integer(1, 64).default(2), {
     expects: "an integer 1 to 64",
     unit: "destinations",
-    meaning: "Maximum number of destinations per account, in all regions together.",
+    meaning:
+      "Maximum number of addresses per account: its destinations in all regions, and the " +
+      "addresses of its ShredStream proxies at this node.",
   }),
   denied: key(z.array(parsed(parseAddressRange)).max(1024).default([]), {
     expects: "a list of at most 1024 addresses and CIDR ranges",

@@ -40,7 +40,9 @@ export const configSchema = z.strictObject({
   solana: key(solana.exactOptional(), {
     expects: "a mapping with the keys rpc and, optional, websocket",
     meaning: "RPC node for data that the shreds do not contain.",
-    absent: "no additional list",
+    absent:
+      "no node is used: the leader schedule comes from `relay.leaders`, statuses come from the " +
+      "relay's shreds, and read methods are rejected",
   }),
   relay: key(relay, {
     expects: "a mapping",
@@ -63,7 +65,8 @@ export const configSchema = z.strictObject({
   http: key(http.exactOptional(), {
     expects: "a mapping",
     meaning: "Listeners of the gateway. Requires `tips.addresses` or a region with `tipAddresses`.",
-    absent: "the relay runs without a gateway",
+    absent:
+      "the relay runs without a gateway, and a warning names the keys that only a gateway uses",
   }),
   quic: key(quic.exactOptional(), {
     expects: "a mapping",

@@ -27,13 +27,17 @@ export interface ResolvedSecrets {
 
 /** Keys with URLs: a secret in the middle of a URL is percent-encoded. */
 const urlKeys =
-  /^(solana\.(rpc|websocket)|data\.postgres|tracker\.url|routes\.\d+\.url|routes\.\d+\.leaders\.[^.]+)$/;
+  /^(solana\.(rpc|websocket)|data\.postgres|relay\.discovery\.url|tracker\.url|routes\.\d+\.url|routes\.\d+\.leaders\.[^.]+)$/;
 const textKeys = /^routes\.\d+\.headers\.[^.]+$/;
 
 const reference = /\$\{(file|env|credential):([^{}]*)\}/g;
 const credentialName = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 const forms = `\${file:PATH}, \${env:NAME} or \${credential:NAME}`;
 const secretBytesMax = 4096;
+/** Replaces a reference where only the rest of the text matters. */
+const mark = "\0";
+/** Words such as "Bearer", "v1" or "api-key" are shorter. */
+const keyLengthMin = 16;
 const depthMax = 8;
 
 /**
@@ -50,7 +54,7 @@ export function resolveSecrets(file: unknown, directories: SecretDirectories): R
     if (!isUrl && !textKeys.test(key)) {
       if (text.search(reference) >= 0)
         problem(
-          "expected the value itself: only URLs of nodes, partners and the database, and headers, take references",
+          "expected the value itself: only URLs of nodes, partners, lists and the database, and headers, take references",
         );
       return text;
     }
@@ -69,6 +73,49 @@ export function resolveSecrets(file: unknown, directories: SecretDirectories): R
     });
   };
   return { value: mapTexts(file, [], resolveText), problems, files };
+}
+
+/**
+ * Whether the text of `file` itself contains a secret: a part of a URL or header that --print-config masks
+ * and that is not a reference. It never throws.
+ */
+export function holdsInlineSecrets(file: unknown): boolean {
+  let isFound = false;
+  mapTexts(file, [], (text, path) => {
+    isFound ||= isInlineSecret(text, path.join("."));
+    return text;
+  });
+  return isFound;
+}
+
+function isInlineSecret(text: string, key: string): boolean {
+  const marked = text.replaceAll(reference, mark);
+  if (textKeys.test(key)) return holdsKey(marked.split(/[\s=:,;]+/));
+  if (!urlKeys.test(key)) return false;
+  const [, authority = "", path = "", query = ""] =
+    /^[^:]*:\/\/([^/?#]*)([^?#]*)\??([^#]*)/.exec(marked) ?? [];
+  const user = authority.slice(0, Math.max(0, authority.lastIndexOf("@")));
+  const [name = "", password = ""] = user.split(/:(.*)/);
+  const options = query.split("&").map((option) => option.split(/=(.*)/));
+  if (isWritten(password)) return true;
+  // Database, role and other options are not secret.
+  if (key === "data.postgres")
+    return options.some(
+      ([option = "", value = ""]) => /password/i.test(option) && isWritten(value),
+    );
+  const values = options.map(([option = "", value = option]) => value);
+  return holdsKey([password === "" ? name : password, ...path.split("/"), ...values]);
+}
+
+/** Whether text remains without the references. */
+function isWritten(part: string): boolean {
+  return part.replaceAll(mark, "") !== "";
+}
+
+/** Beside a reference, which is then the key, other parts are usually words. */
+function holdsKey(parts: readonly string[]): boolean {
+  const lengthMin = parts.some((part) => part.includes(mark)) ? keyLengthMin : 1;
+  return parts.flatMap((part) => part.split(mark)).some(({ length }) => length >= lengthMin);
 }
 
 function mapTexts(value: unknown, path: Path, map: (text: string, path: Path) => string): unknown {

@@ -15,6 +15,7 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { AddressInfo, Server, Socket } from "node:net";
+import { getSystemErrorMap } from "node:util";
 import { type Endpoint, formatAddress, formatEndpoint } from "../addresses/addresses.ts";
 import { canonicalAddresses } from "../addresses/own-addresses.ts";
 import type { Clock, Timer } from "../clock.ts";
@@ -170,13 +171,15 @@ export class GrpcServer {
     const { bytes, port } = listen;
     return new Promise((resolve, reject) => {
       // Accepting a connection may fail later, too. Without a listener, such an error ends the process.
-      this.#server.on("error", (error) => {
+      this.#server.on("error", (error: NodeJS.ErrnoException) => {
         if (this.#address !== "") {
           this.#options.report(error);
           return;
         }
-        const text = `${formatEndpoint(listen)}: ${messageOf(error)}`;
-        reject(new ShredwayError("http_open", text));
+        const address = formatEndpoint(listen);
+        const cause = getSystemErrorMap().get(error.errno ?? 0)?.[1] ?? messageOf(error);
+        const text = `cannot listen on ${address}: ${cause}`;
+        reject(new ShredwayError("http_open", text, { details: { address } }));
       });
       this.#server.listen(socket ?? { host: formatAddress(bytes), port }, () => {
         // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it listens on a port

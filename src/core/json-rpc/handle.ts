@@ -38,6 +38,8 @@ export interface JsonRpcOptions extends RefusalOptions {
   readonly valuesMax?: number;
   /** Answers calls without an id, with the id null. */
   readonly answersWithoutId?: boolean;
+  /** Method that clients call without an id to keep a connection open: the call is ignored and not counted. */
+  readonly heartbeatMethod?: string;
 }
 
 export interface JsonRpcAnswer {
@@ -101,9 +103,15 @@ function refused(id: Json, thrown: unknown, options: JsonRpcOptions): JsonRpcAns
 }
 
 async function handleCall(value: Json, options: JsonRpcOptions): Promise<JsonRpcAnswer> {
+  if (isHeartbeat(value, options)) return { text: "", reason: null };
   const answer = await answerCall(value, options);
   if (options.ended) options.ended(methodOf(value), answer.reason);
   return answer;
+}
+
+function isHeartbeat(value: Json, { heartbeatMethod }: JsonRpcOptions): boolean {
+  if (heartbeatMethod === undefined || !isJsonObject(value)) return false;
+  return value["id"] === undefined && value["method"] === heartbeatMethod;
 }
 
 function methodOf(value: Json): string {

@@ -36,6 +36,11 @@ type Found =
   | { readonly key: ApiKey | null; readonly refusal?: undefined }
   | { readonly key?: undefined; readonly refusal: HttpResponse };
 
+/** As `Found`, with the problem of an invalid key. */
+type Keyed =
+  | { readonly key: ApiKey | null; readonly problem?: undefined }
+  | { readonly key?: undefined; readonly problem: string };
+
 export function unauthorized(problem = "missing API key"): ShredwayError {
   return new ShredwayError(
     "unauthorized",
@@ -91,6 +96,11 @@ export class Callers {
   readonly #authFailures = new AuthFailureLimiter();
   /** Keys by the repeated head of a connection, so that they are not searched and hashed again. */
   readonly #known = new WeakMap<NonNullable<HttpHead["fastPath"]>, ApiKey>();
+  /**
+   * Invalid keys that `hasKey` has counted, with the seconds of the block, until `find` takes them. All
+   * copies of a head have the same function `header`.
+   */
+  readonly #counted = new WeakMap<HttpHead["header"], number>();
   /** Wall time of the last request with each key, by id. */
   readonly #lastUses = new Map<string, bigint>();
 
@@ -118,6 +128,25 @@ export class Callers {
     isBlockEngine: boolean,
     refuse: RefusalShape = refusalAnswer,
   ): Found {
+    const keyed = this.#search(head, query, isBlockEngine);
+    if (keyed.problem === undefined) return keyed;
+    return { refusal: this.#refuse(head, keyed.problem, refuse) };
+  }
+
+  /**
+   * Whether the request has a valid key, before its body is read. It counts an invalid one, because the
+   * request may be refused before `find`; `find` then does not count it again.
+   */
+  hasKey(head: HttpHead, query: Query, isBlockEngine: boolean): boolean {
+    const { key, problem } = this.#search(head, query, isBlockEngine);
+    if (problem !== undefined) {
+      this.#counted.set(head.header, this.#countFailure(this.addressOf(head)));
+    }
+    return Boolean(key);
+  }
+
+  /** The request's key. Counts its use, but no failure. */
+  #search(head: HttpHead, query: Query, isBlockEngine: boolean): Keyed {
     const known = this.#knownKey(head);
     if (known) {
       this.used(known.id);
@@ -127,14 +156,13 @@ export class Callers {
     const [text] = texts;
     if (text === undefined) return { key: null };
     if (texts.some((other) => other !== text)) {
-      return { refusal: this.#refuse(head, "the request contains different API keys", refuse) };
+      return { problem: "the request contains different API keys" };
     }
-    const found = this.check(head, text, refuse);
-    if (found.key) {
-      this.used(found.key.id);
-      if (head.fastPath) this.#known.set(head.fastPath, found.key);
-    }
-    return found;
+    const key = this.#keyFor(text, this.#originOf(head));
+    if (!key) return { problem: invalidKey };
+    this.used(key.id);
+    if (head.fastPath) this.#known.set(head.fastPath, key);
+    return { key };
   }
 
   /** The key of an earlier request with the same head on the same connection, if it still applies. */
@@ -252,8 +280,15 @@ export class Callers {
     return seconds;
   }
 
+  /** The seconds of the block if `hasKey` has counted the failure of this request; otherwise undefined. */
+  #takeCounted({ header }: HttpHead): number | undefined {
+    const seconds = this.#counted.get(header);
+    this.#counted.delete(header);
+    return seconds;
+  }
+
   #refuse(head: HttpHead, problem: string, refuse: RefusalShape): HttpResponse {
-    const seconds = this.#countFailure(this.addressOf(head));
+    const seconds = this.#takeCounted(head) ?? this.#countFailure(this.addressOf(head));
     if (seconds > 0) {
       return refuse("rate_limited", tooManyFailures(seconds), {
         headers: { "retry-after": String(seconds) },

@@ -321,8 +321,7 @@ export class Gateway {
     const announced = Number(head.header("content-length") ?? Number.NaN);
     if (announced <= headBytesMax(false)) return headBytesMax(false);
     const isBlockEngine = blockEnginePath.test(head.path);
-    const { key } = this.#callers.find(head, new Query(head.query), isBlockEngine);
-    return headBytesMax(Boolean(key));
+    return headBytesMax(this.#callers.hasKey(head, new Query(head.query), isBlockEngine));
   }
 
   #contextOf(

@@ -7,7 +7,7 @@ import type { ShredwayError } from "../../core/errors.ts";
 import type { JsonSchema } from "../schema/json-schema.ts";
 import { invalid } from "../schema/shapes.ts";
 
-/** Further fields are ignored. */
+/** A query with more fields is refused where a flag is read: one of them could ask for protection. */
 const fieldsMax = 64;
 
 function decode(text: string): string {
@@ -22,6 +22,7 @@ function decode(text: string): string {
 export class Query {
   readonly #names: string[] = [];
   readonly #values: string[] = [];
+  readonly #isCut: boolean;
 
   constructor(query: string) {
     let begin = 0;
@@ -34,6 +35,12 @@ export class Query {
       this.#values.push(decode(query.slice(Math.min(nameEnd + 1, end), end)));
       begin = end + 1;
     }
+    this.#isCut = begin < query.length;
+  }
+
+  /** It has more fields than are read. */
+  get isCut(): boolean {
+    return this.#isCut;
   }
 
   get names(): readonly string[] {
@@ -43,6 +50,11 @@ export class Query {
   /** Every value of `name` that is not empty. */
   all(name: string): string[] {
     return this.#values.filter((value, i) => value !== "" && this.#names[i] === name);
+  }
+
+  /** Every value of `name`. */
+  texts(name: string): string[] {
+    return this.#values.filter((_, i) => this.#names[i] === name);
   }
 
   text(name: string): string | undefined {
@@ -68,17 +80,17 @@ function refused(name: string, expected: string, value: string | undefined): Shr
   return invalid(`URI parameter ${name}`, expected, value);
 }
 
-/** Accepts only true, false or absence. */
+/** Accepts only true, false or absence. If it is repeated, one true suffices. */
 export function uriFlag(name: string, description: string): UriParameter<boolean> {
   return {
     name,
     description,
     schema: { type: "boolean", default: false },
     read: (query) => {
-      const value = query.text(name);
-      if (value === undefined || value === "false") return false;
-      if (value === "true") return true;
-      throw refused(name, "true or false", value);
+      const values = query.texts(name);
+      const wrong = values.find((value) => value !== "true" && value !== "false");
+      if (wrong !== undefined) throw refused(name, "true or false", wrong);
+      return values.includes("true");
     },
   };
 }

@@ -49,15 +49,16 @@ const protectiveParameters = [
  * one: a transaction must not be sent without the protection that its sender expects.
  */
 function readUriOptions({ query, isBlockEngine, receiptHeader: header }: CallerFacts): UriOptions {
-  const unknown = query.names.find(
-    (name) => !protectiveParameters.some((each) => each === name) && resemblesProtection(name),
-  );
-  const isKnown = isBlockEngine && unknown === uriParameters.bundleOnly.name;
-  if (unknown !== undefined && !isKnown) {
+  if (query.isCut)
+    throw new ShredwayError("value_invalid", "URI parameters: expected at most 64, got more");
+  const known: readonly string[] = isBlockEngine
+    ? [...protectiveParameters, uriParameters.bundleOnly.name]
+    : protectiveParameters;
+  const unknown = query.names.find((name) => !known.includes(name) && resemblesProtection(name));
+  if (unknown !== undefined) {
     throw new ShredwayError(
       "value_invalid",
-      `unknown URI parameter ${quote(unknown)}; the protective parameters are ` +
-        `${protectiveParameters.join(", ")}${isBlockEngine ? ", bundleOnly" : ""}`,
+      `unknown URI parameter ${quote(unknown)}; the protective parameters are ${known.join(", ")}`,
     );
   }
   return {
@@ -176,8 +177,11 @@ export class RequestContext implements JsonRpcOptions {
   run(name: string, method: Method, params: readonly Json[]): unknown {
     if (!("run" in method)) return method.answer(this.#methodContext, params);
     const call = this.callOf(name, method.scopes);
-    const begin = () => this.submitted(call, params, (recorded) => method.run(recorded, params));
-    return name.startsWith("send") ? this.limited(begin) : begin();
+    // Other methods submit nothing: there is nothing to limit, and nothing to sign a receipt of.
+    if (!name.startsWith("send")) return method.run(call, params);
+    return this.limited(() =>
+      this.submitted(call, params, (recorded) => method.run(recorded, params)),
+    );
   }
 
   /** Runs a submission. Rejects with ShredwayError "overloaded" if too many are in progress. */

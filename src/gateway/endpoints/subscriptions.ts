@@ -54,6 +54,8 @@ const streamMessageBytesMax = 2560 * 1024;
 const streamValuesMax = 60_000;
 const backpressureBytesMax = 16 * 1024 * 1024;
 const batchMax = 25;
+/** @solana/web3.js and @solana/kit send it every 5 s without an id. Nodes do not answer it. */
+const heartbeatMethod = "ping";
 
 /** Opens decoded streams on a WebSocket. */
 type StreamSockets = Pick<StreamService, "openSocket">;
@@ -187,6 +189,8 @@ class Sockets {
         report,
         prefixOf,
         batchMax,
+        answersWithoutId: true,
+        heartbeatMethod,
         ...(this.#options.takesLongFilters && { valuesMax: streamValuesMax }),
         ...(admit && { admit: (method: string) => admit(caller, method) }),
         ...(ended && { ended }),

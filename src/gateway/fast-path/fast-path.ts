@@ -117,8 +117,8 @@ export class FastPath implements FastPathHost, FastPathConnections {
     return readTakenRecord(this.#record);
   }
 
-  /** The keys have changed: every connection has to show again that its requests are accepted. */
-  keysChanged(): void {
+  /** Every connection has to show again that its requests are accepted. */
+  forgetAll(): void {
     if (!this.#isClosed) this.native.forgetAll();
   }
 

@@ -31,6 +31,11 @@ export class HttpServerGroup {
     return this.#servers.flatMap(({ addresses }) => addresses);
   }
 
+  /** The same for each server. */
+  get addressesByServer(): readonly (readonly string[])[] {
+    return this.#servers.map(({ addresses }) => addresses);
+  }
+
   /** The same for TLS listeners. */
   get tlsAddresses(): readonly string[] {
     return this.#servers.flatMap(({ tlsAddresses }) => tlsAddresses);

@@ -84,6 +84,10 @@ export async function checkAndSubmit(call: Call, sending: Sending): Promise<void
     admission.checkContext(minContextSlot);
     await preflight?.();
     await submitTransaction(call, transaction, options, taken);
+  } catch (thrown) {
+    // Its next calls wait for their own checks: they may be refused for the same reason.
+    call.fastPath?.forget();
+    throw thrown;
   } finally {
     if (sent) dependencies.fastSends?.abandoned(sent);
   }

@@ -20,6 +20,18 @@ function sortedText(value: unknown): string {
   );
 }
 
+/** Routes that are open, but not in force. Call exactly one of the two. */
+interface PreparedRoutes {
+  /** The routes are in force when it returns. Settles when the removed routes are closed. */
+  apply(): Promise<void>;
+  /** Closes what was opened. */
+  abandon(): Promise<void>;
+}
+
+async function closeAll(routes: readonly Route[]): Promise<void> {
+  await Promise.all(routes.map((route) => route.close()));
+}
+
 export class RouteTable {
   readonly #open: (config: RouteConfig) => Route;
   #entries: readonly Entry[] = [];
@@ -38,11 +50,8 @@ export class RouteTable {
     return this.#routes.map((route) => route.snapshot());
   }
 
-  /**
-   * The new routes are in force before the first await. Settles when the removed routes are closed.
-   * Rejects with the error of opening a route, and then changes nothing.
-   */
-  async replace(configs: readonly RouteConfig[]): Promise<void> {
+  /** Opens the new routes. Throws the error of opening one, and closes the others then. */
+  prepare(configs: readonly RouteConfig[]): PreparedRoutes {
     const known = new Map(this.#entries.map((entry) => [entry.text, entry]));
     const opened: Route[] = [];
     const entries: Entry[] = [];
@@ -59,13 +68,23 @@ export class RouteTable {
         entries.push({ text, route });
       }
     } catch (thrown) {
-      await Promise.all(opened.map((route) => route.close()));
+      closeAll(opened).catch(() => {}); // the first error is the one to report
       throw thrown;
     }
-    const removed = this.#entries.filter((entry) => !entries.includes(entry));
-    this.#entries = entries;
-    this.#routes = entries.map(({ route }) => route);
-    await Promise.all(removed.map(({ route }) => route.close()));
+    return {
+      apply: () => {
+        const removed = this.#entries.filter((entry) => !entries.includes(entry));
+        this.#entries = entries;
+        this.#routes = entries.map(({ route }) => route);
+        return closeAll(removed.map(({ route }) => route));
+      },
+      abandon: () => closeAll(opened),
+    };
+  }
+
+  /** Prepares and applies. */
+  async replace(configs: readonly RouteConfig[]): Promise<void> {
+    await this.prepare(configs).apply();
   }
 
   /** Settles when all requests have ended or were cut. */

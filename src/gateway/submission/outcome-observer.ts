@@ -260,7 +260,7 @@ export class OutcomeObserver {
   }
 
   #queue(tracked: TrackedTransaction, nowMs: number): void {
-    if (tracked.isAsked || tracked.end) return;
+    if (tracked.isAsked || tracked.facts === null) return;
     const isUrgent =
       tracked.observedMs !== null ||
       tracked.absentMs !== null ||
@@ -309,8 +309,9 @@ export class OutcomeObserver {
     for (const [i, tracked] of group.entries()) {
       tracked.isAsked = false;
       const answer = answers?.[i];
-      if (!tracked.end && answer !== undefined) this.#answered(tracked, answer, askedMs);
-      if (!tracked.end) this.#scheduleQuestion(tracked);
+      // It may have ended, or been revoked, since the question.
+      if (tracked.facts && answer !== undefined) this.#answered(tracked, answer, askedMs);
+      if (tracked.facts) this.#scheduleQuestion(tracked);
     }
   }
 

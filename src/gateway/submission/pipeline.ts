@@ -59,6 +59,8 @@ interface PipelineDependencies extends StateMachineDependencies {
   readonly inspect: Inspect;
   /** Called with each signature that was submitted and not taken by the fast path. */
   readonly submitted?: (signature: string) => void;
+  /** Called when the store begins to fail: nothing may be sent before it is recorded. */
+  readonly storeFailing?: () => void;
 }
 
 export interface PipelineSnapshot extends DispatchCounts, StatusCounts {
@@ -108,7 +110,11 @@ export class Pipeline implements Submissions {
     const index = new SubmissionIndex(this.#limits.endedMax);
     const failures = new FailureLog(clock, log);
     const listeners = new Listeners((error) => failures.warn("a status listener", error));
-    const writer = new SubmissionWriter(store, (error) => failures.warn("the database", error));
+    const writer = new SubmissionWriter(
+      store,
+      (error) => failures.warn("the database", error),
+      () => dependencies.storeFailing?.(),
+    );
     this.#index = index;
     this.#failures = failures;
     this.#listeners = listeners;
@@ -177,7 +183,8 @@ export class Pipeline implements Submissions {
     for (const { submission, records, facts, isPart } of restored) {
       if (records.every((record) => this.#isInMemory(record))) continue; // submitted in the meantime
       const views = facts.map((known, i) => this.#machine.enter(submission, known, records[i]));
-      if (submission.isBundle) this.#index.addBundle(views);
+      // The store knows all transactions of a bundle.
+      if (submission.isBundle && !isPart) this.#index.addBundle(views);
       this.#noteSubmitted(views);
       if (isPart) this.#machine.dispatch.stop(submission);
       else this.#machine.dispatch.resume(submission);

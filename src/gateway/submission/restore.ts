@@ -18,12 +18,17 @@ interface Restored {
 
 export type Inspect = (wire: Uint8Array) => TransactionFacts | Promise<TransactionFacts>;
 
+/** Whether it was last submitted as part of a bundle, and not on its own. */
+function isOfBundle({ bundleId, method, options }: SubmissionRecord): boolean {
+  return bundleId !== null && (method !== "sendTransaction" || options.revertProtection);
+}
+
 /** Groups the records of each bundle, in order. */
 function groups(records: readonly SubmissionRecord[]): SubmissionRecord[][] {
   const byKey = new Map<string, SubmissionRecord[]>();
   for (const record of records) {
     const { accountId, bundleId, signature } = record;
-    const key = `${accountId} ${bundleId ?? signature}`;
+    const key = `${accountId} ${isOfBundle(record) ? bundleId : signature}`;
     const group = byKey.get(key);
     if (group) group.push(record);
     else byKey.set(key, [record]);
@@ -79,10 +84,11 @@ async function restored(group: readonly SubmissionRecord[], inspect: Inspect) {
   if (!first) return { restored: null, unreadable };
   const records = readable.map(({ record }) => record);
   const { accountId, method, bundleId, options, receivedNs } = first.record;
+  const isBundle = isOfBundle(first.record);
   const submission = new Submission({
     accountId,
     method,
-    isBundle: bundleId !== null,
+    isBundle,
     options,
     receivedNs,
     transactions: readable.map(({ known }) => known),
@@ -92,8 +98,7 @@ async function restored(group: readonly SubmissionRecord[], inspect: Inspect) {
   sending.continueFrom(attemptsOf(records), routesOf(records));
   sending.resends = Math.max(0, sending.attempts - 1);
   if (isLost(records, sending.attempts)) sending.isAttemptMissing = true;
-  const isPart =
-    bundleId !== null && bundleIdOf(records.map(({ signature }) => signature)) !== bundleId;
+  const isPart = isBundle && bundleIdOf(records.map(({ signature }) => signature)) !== bundleId;
   const all: Restored = { submission, records, facts: submission.transactions, isPart };
   return { restored: all, unreadable };
 }

@@ -117,6 +117,8 @@ export class SubmissionStateMachine implements SubmissionEvents {
     const { index } = this.#targets;
     const tracked = index.open(facts.signature) ?? this.#track(facts, submission);
     let view = tracked.views.get(submission.accountId);
+    // After a call on its own, the status of an earlier bundle can still be asked for.
+    const staysInBundle = view !== undefined && !record && !submission.isBundle;
     if (view) {
       const { submission: before } = view;
       view.submission = submission;
@@ -136,8 +138,11 @@ export class SubmissionStateMachine implements SubmissionEvents {
     if (seenSlot !== null) this.observer.observedBefore(tracked, seenSlot);
     submission.views.push(view);
     if (isOfPair(view)) index.joinPair(tracked);
-    view.bundleId = record?.bundleId ?? null;
-    view.bundleIndex = record?.bundleIndex ?? submission.views.length - 1;
+    if (!staysInBundle) {
+      index.forgetBundle(view.accountId, view.bundleId);
+      view.bundleId = record?.bundleId ?? null;
+      view.bundleIndex = record?.bundleIndex ?? submission.views.length - 1;
+    }
     view.isPersisted ||= record !== undefined;
     this.handle({ kind: record ? "resumed" : "accepted", view });
     return view;

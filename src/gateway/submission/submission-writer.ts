@@ -26,6 +26,7 @@ async function settled(promise: Promise<unknown>): Promise<void> {
 export class SubmissionWriter {
   readonly #store: Pick<SubmissionStore, "put" | "add">;
   readonly #onFailure: (error: unknown) => void;
+  readonly #failing: () => void;
   readonly #dirty = new Set<AccountTransaction>();
   #ended: AccountTransaction[] = [];
   #isFlushDue = false;
@@ -34,9 +35,15 @@ export class SubmissionWriter {
   #puts = 0n;
   #failures = 0n;
 
-  constructor(store: Pick<SubmissionStore, "put" | "add">, onFailure: (error: unknown) => void) {
+  /** `onFailure`: gets the error of each failed `flush`. `failing`: the first write after others failed. */
+  constructor(
+    store: Pick<SubmissionStore, "put" | "add">,
+    onFailure: (error: unknown) => void,
+    failing: () => void = () => undefined,
+  ) {
     this.#store = store;
     this.#onFailure = onFailure;
+    this.#failing = failing;
   }
 
   /** Writes the current state of all of them, atomically. Rejects if the store fails. */
@@ -152,7 +159,10 @@ export class SubmissionWriter {
       (isPersisted) => this.#finish(views, isPersisted),
       (error: unknown) => {
         this.#failures++;
-        this.#isFailing = true;
+        if (!this.#isFailing) {
+          this.#isFailing = true;
+          this.#failing();
+        }
         this.#finish(views, false);
         throw error;
       },

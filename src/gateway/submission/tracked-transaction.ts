@@ -29,7 +29,7 @@ export const nsPerMs = 1_000_000n;
 /** One signature. */
 export class TrackedTransaction {
   readonly signature: string;
-  /** Null after the end: only open transactions need their bytes. */
+  /** Null after the end, and after a refusal of the only call: only open transactions need their bytes. */
   facts: TransactionFacts | null;
   /** Transactions by account id. */
   readonly views = new Map<string, AccountTransaction>();

@@ -282,29 +282,29 @@ function cardQueues({ facts, configured }: Input): Found {
   const real = facts.nics.filter(({ receiveQueues }) => receiveQueues > 0);
   const text = real.map(({ name, receiveQueues }) => `${name} ${receiveQueues}`).join(", ");
   const few = real.filter(({ receiveQueues }) => receiveQueues < configured.workers);
-  if (few.length === 0) return ok(text === "" ? "no network card" : `receive queues: ${text}`);
-  const cards = few.map(({ name, receiveQueues }) => {
+  if (few.length === 0) return ok(text === "" ? "no NIC" : `receive queues: ${text}`);
+  const nics = few.map(({ name, receiveQueues }) => {
     const details = facts.nic.details.find((one) => one.name === name);
     return { name, receiveQueues, queuesMax: details?.queuesMax ?? null, details };
   });
-  // A card at its maximum is as good as it gets if the kernel distributes its packets.
-  const isDone = ({ queuesMax, receiveQueues, details }: (typeof cards)[number]) =>
+  // A NIC at its maximum is as good as it gets if the kernel distributes its packets.
+  const isDone = ({ queuesMax, receiveQueues, details }: (typeof nics)[number]) =>
     queuesMax !== null && queuesMax <= receiveQueues && details?.steersInSoftware === true;
-  const left = cards.filter((card) => !isDone(card));
+  const left = nics.filter((one) => !isDone(one));
   const finding = `receive queues: ${text}, workers: ${configured.workers}`;
   if (left.length === 0) return ok(`${finding}; the kernel distributes the packets (RPS)`);
-  return warn(finding, left.map((card) => queuesRemedy(card, configured.workers)).join("; "));
+  return warn(finding, left.map((one) => queuesRemedy(one, configured.workers)).join("; "));
 }
 
-interface CardQueues {
+interface NicQueues {
   readonly name: string;
   readonly receiveQueues: number;
   /** null: unknown, for example without ethtool. */
   readonly queuesMax: number | null;
 }
 
-/** Only what the card can do: its driver rejects a larger number. */
-function queuesRemedy({ name, receiveQueues, queuesMax }: CardQueues, workers: number): string {
+/** Only what the NIC can do: its driver rejects a larger number. */
+function queuesRemedy({ name, receiveQueues, queuesMax }: NicQueues, workers: number): string {
   if (queuesMax === null) {
     return `ethtool -l ${name} (shows the maximum), then ethtool -L ${name} combined NUMBER, at most ${workers}`;
   }

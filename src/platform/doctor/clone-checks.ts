@@ -55,8 +55,7 @@ export function transmitQueue({ facts, configured, probes }: Input): Found {
   );
   const known = facts.nics.filter(({ transmitQueueLength }) => transmitQueueLength !== null);
   const text = known.map(({ name, transmitQueueLength }) => `${name} ${transmitQueueLength}`);
-  const finding =
-    text.length === 0 ? "no network card" : `transmit queue length: ${text.join(", ")}`;
+  const finding = text.length === 0 ? "no NIC" : `transmit queue length: ${text.join(", ")}`;
   const short = known.filter(
     ({ transmitQueueLength }) => (transmitQueueLength ?? 0) < transmitQueueLeast,
   );

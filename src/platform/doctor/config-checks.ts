@@ -6,14 +6,14 @@ import { parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { RelayConfig } from "../../core/configuration/configuration.ts";
 import { isForwardedSource } from "../../core/configuration/relay-sources.ts";
 import { modeText, portFinding } from "./file-and-port-texts.ts";
-import type { FileFact, KeyedPortFact, PortFact } from "./file-facts.ts";
+import type { FileFact, KeyedPortFact } from "./file-facts.ts";
 import { about, type Finding, type Found, withMeasure } from "./finding.ts";
 import type { ConfiguredSettings } from "./input.ts";
 
 export interface ConfigFacts {
   readonly files: readonly FileFact[];
-  readonly ports: readonly PortFact[];
-  readonly quicPorts: readonly KeyedPortFact[];
+  /** UDP ports. */
+  readonly ports: readonly KeyedPortFact[];
   /** The reason why the leader schedule is unusable; null: usable, or not needed. */
   readonly leadersError: string | null;
   /** Slots of the schedule; null: no schedule. */
@@ -26,8 +26,7 @@ export function checkConfiguration(relay: RelayConfig, facts: ConfigFacts): Find
   return [
     authentication(relay, facts),
     ...facts.files.map(fileMode),
-    ...facts.ports.map(udpPort),
-    ...facts.quicPorts.map(quicPort),
+    ...facts.ports.map((port) => portFinding(port, "-u")),
     tables(relay),
   ].map(withMeasure);
 }
@@ -66,15 +65,6 @@ function fileMode({ path, mode }: FileFact): Found {
     `${path}: ${text}${others ? ", writable by other users" : ""}`,
     others ? `chmod go-w ${path}` : mode === null ? `ls -l ${path}` : null,
   );
-}
-
-function udpPort(fact: PortFact): Found {
-  return portFinding(fact, { why: "Shreds arrive here.", sockets: "-u", key: "relay.listen" });
-}
-
-function quicPort(fact: KeyedPortFact): Found {
-  const why = "Clients of the QUIC ingress send transactions here.";
-  return portFinding(fact, { why, sockets: "-u", key: fact.key });
 }
 
 function tables({ sources, destinations }: RelayConfig): Found {

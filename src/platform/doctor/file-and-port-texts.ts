@@ -3,7 +3,7 @@
 // A part of config-checks.ts and service-checks.ts.
 
 import { parseEndpoint } from "../../core/addresses/addresses.ts";
-import type { PortFact } from "./file-facts.ts";
+import type { KeyedPortFact } from "./file-facts.ts";
 import { about, type Found } from "./finding.ts";
 
 /** Permission bits in the format of `chmod`. */
@@ -11,19 +11,24 @@ export function modeText(mode: number): string {
   return `mode ${mode.toString(8).padStart(3, "0")}`;
 }
 
-interface PortUse {
-  readonly why: string;
-  /** Option of `ss` for this kind of socket. */
-  readonly sockets: "-u" | "-t";
-  /** The key of the configuration. */
-  readonly key: string;
-}
+/** Why the service needs the port, by the section of its key. */
+const reasons: Readonly<Record<string, string>> = {
+  relay: "Shreds arrive here.",
+  quic: "Clients of the QUIC ingress send transactions here.",
+  delivery: "Ownership challenges are sent from here, and their responses arrive here.",
+  http: "The gateway needs free ports.",
+  operations: "Metrics and readiness are read here.",
+  streams: "Clients of decoded streams connect here.",
+  shredstream: "Subscribers' proxies connect here.",
+};
 
+/** `sockets`: the option of `ss` for this kind of socket. */
 export function portFinding(
-  { address, error, owner }: PortFact,
-  { why, sockets, key }: PortUse,
+  { address, error, owner, key }: KeyedPortFact,
+  sockets: "-u" | "-t",
 ): Found {
-  const { ok, fail } = about("listen", why);
+  const [section = ""] = key.split(".", 1);
+  const { ok, fail } = about("listen", reasons[section] ?? "The service listens here.");
   if (error === null) return ok(`${address} is free`);
   if (owner?.isOwnService) {
     return ok(`${address} is in use by the service of this configuration (process ${owner.pid})`);

@@ -17,8 +17,9 @@ export interface PortFact {
   readonly owner?: PortOwner;
 }
 
-/** A port with its key in the configuration. */
+/** A port with its key in the configuration, for example "http.split[0].listen". */
 export interface KeyedPortFact extends PortFact {
+  /** For a derived address, the text continues with the derivation in parentheses. */
   readonly key: string;
 }
 

@@ -19,7 +19,7 @@ function forEachNic(
 ): Found {
   const findings = facts.nic.details.flatMap((nic) => inspect(nic) ?? []);
   const { ok, withLevel } = about(check, why);
-  if (findings.length === 0) return ok("no network card found");
+  if (findings.length === 0) return ok("no NIC found");
   const remedies = findings.flatMap(({ remedy }) => remedy ?? []);
   return withLevel(
     remedies.length > 0 ? "warn" : "ok",
@@ -34,8 +34,7 @@ export function ethtool({ facts }: Input): Found {
     "ethtool reads and sets rings, queues and offloads of a NIC.",
   );
   const isNeeded = facts.nic.details.length > 0;
-  if (facts.nic.hasEthtool || !isNeeded)
-    return ok(isNeeded ? "ethtool is installed" : "no network card");
+  if (facts.nic.hasEthtool || !isNeeded) return ok(isNeeded ? "ethtool is installed" : "no NIC");
   return warn("ethtool is not installed: NICs are not checked", "apt-get install -y ethtool");
 }
 

@@ -6,8 +6,9 @@
 import { classifyAddress } from "../../core/addresses/address-classes.ts";
 import { parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
+import { type TcpListener, tcpListenersOf } from "../../core/configuration/tcp-listeners.ts";
 import { modeText, portFinding } from "./file-and-port-texts.ts";
-import type { FileFact, PortFact } from "./file-facts.ts";
+import type { FileFact } from "./file-facts.ts";
 import { about, type Finding, type Found, type Level, withMeasure } from "./finding.ts";
 import type { ServiceFacts } from "./service-facts.ts";
 
@@ -29,8 +30,7 @@ export function checkService(config: Config, file: string, facts: ServiceFacts):
     ...facts.secretFiles.map((fact) => secretMode(fact, othersMask, "o=")),
     ...facts.keyFiles.map((fact) => secretMode(fact, groupAndOthersMask, "go=")),
     ...folder(facts),
-    ...facts.httpPorts.map(httpPort),
-    ...(facts.subscriberPort ? [subscriberPort(facts.subscriberPort)] : []),
+    ...facts.tcpPorts.map((port) => portFinding(port, "-t")),
     ...facts.certificates.map(certificate),
     ...exposure(config),
     ...shredTips(config),
@@ -107,22 +107,6 @@ function disk({ path, freeBytes, syncMs }: Disk): Found {
   return withLevel(level, finding, remedy);
 }
 
-function httpPort(fact: PortFact): Found {
-  return portFinding(fact, {
-    why: "The gateway needs free ports.",
-    sockets: "-t",
-    key: "http.listen",
-  });
-}
-
-function subscriberPort(fact: PortFact): Found {
-  return portFinding(fact, {
-    why: "Subscribers' proxies connect here.",
-    sockets: "-t",
-    key: "shredstream.listen",
-  });
-}
-
 function certificate(fact: ServiceFacts["certificates"][number]): Found {
   const { section } = fact;
   const { ok, fail, withLevel } = about(
@@ -140,7 +124,7 @@ function certificate(fact: ServiceFacts["certificates"][number]): Found {
       : `${fact.path} expires in ${Math.floor(days)} days`;
   const remedy = `renew the certificate and replace both files of ${section}; the service picks them up within two seconds`;
   // Clients over QUIC verify no dates.
-  const isFatal = days < 0 && section === "http.tls";
+  const isFatal = days < 0 && section !== "quic.tls";
   return withLevel(isFatal ? "fail" : "warn", finding, remedy);
 }
 
@@ -149,20 +133,35 @@ function isPublic(address: string): boolean {
   return name === "global" || name === "unspecified" || name === "documentation";
 }
 
-function exposure({ http }: Config): Found[] {
-  if (!http) return [];
-  const { ok, warn } = about(
-    "exposure",
-    "The gateway uses HTTP without TLS, so API keys can be read in transit.",
+function isExposed({ address, takesApiKeys, hasTls }: TcpListener): boolean {
+  return takesApiKeys && !hasTls && isPublic(address);
+}
+
+/** Names each key once. A derived address follows http.listen. */
+function exposureRemedy(exposed: readonly TcpListener[]): string {
+  const all = exposed.map(({ key, derivation }) =>
+    derivation === undefined ? key : "http.listen",
   );
-  const open = http.listen.filter(isPublic);
-  if (open.length === 0) return [ok("the gateway listens on no public address")];
+  const keys = [...new Set(all)].filter((key) => key.startsWith("http."));
+  const ofHttp =
+    `move ${keys.join(" and ")} to 127.0.0.1, ` +
+    "and set http.tls with a certificate and its key for other machines";
+  const ofStreams = "set streams.tls with a certificate and its key";
   return [
-    warn(
-      `${open.join(", ")} is public and has no TLS`,
-      'set http.listen: "127.0.0.1:8780", and http.tls with a certificate and its key for other machines',
-    ),
-  ];
+    ...(keys.length > 0 ? [ofHttp] : []),
+    ...(all.includes("streams.listen") ? [ofStreams] : []),
+  ].join("; ");
+}
+
+function exposure(config: Config): Found[] {
+  if (!config.http) return [];
+  const { ok, warn } = about("exposure", "Without TLS, API keys can be read in transit.");
+  const exposed = tcpListenersOf(config).filter(isExposed);
+  if (exposed.length === 0)
+    return [ok("no listener that takes API keys is public and without TLS")];
+  const addresses = exposed.map(({ address }) => address).join(", ");
+  const verbs = exposed.length === 1 ? "is public and has" : "are public and have";
+  return [warn(`${addresses} ${verbs} no TLS`, exposureRemedy(exposed))];
 }
 
 function leadersEnd({ lastLeaderSlot, node: nodeFacts }: ServiceFacts): Found[] {

@@ -18,11 +18,15 @@ import { formatAddress, formatEndpoint, parseEndpoint } from "../../core/address
 import type { Clock } from "../../core/clock.ts";
 import {
   type Config,
-  formatConfig,
+  configFileBytesMax,
   secretFilesOf,
 } from "../../core/configuration/configuration.ts";
+import { holdsInlineSecrets } from "../../core/configuration/secrets.ts";
+import { describeListenerKey, tcpListenersOf } from "../../core/configuration/tcp-listeners.ts";
 import { maskerOf } from "../../core/configuration/url-secrets.ts";
+import { parseYaml } from "../../core/configuration/yaml-text.ts";
 import { messageOf } from "../../core/errors.ts";
+import { readTextFile } from "../../core/files.ts";
 import { readTlsMaterial, type TlsFiles } from "../../core/tls-material.ts";
 import { isObject } from "../../core/values.ts";
 import { checkServerCredentials } from "../../gateway/quic/server-credentials.ts";
@@ -30,7 +34,7 @@ import { coveredSlots, loadLeaderSchedule } from "../../relay/leaders/schedule.t
 import { RpcClient } from "../solana/rpc-client.ts";
 import { type PostgresProbe, probePostgres } from "../store/postgres/probe.ts";
 import { connectFact } from "./connect-fact.ts";
-import { type FileFact, fileFact, type PortFact } from "./file-facts.ts";
+import { type FileFact, fileFact, type KeyedPortFact, type PortFact } from "./file-facts.ts";
 import { portOwner } from "./port-owner.ts";
 
 interface FolderFact {
@@ -63,7 +67,7 @@ interface RouteFact {
 /** The TLS certificate and its key. */
 interface CertificateFact {
   /** Section of the configuration. */
-  readonly section: "http.tls" | "quic.tls";
+  readonly section: "http.tls" | "quic.tls" | "streams.tls" | "shredstream.tls";
   readonly path: string;
   /** Time until it expires; null: `error`. */
   readonly leftMs: number | null;
@@ -78,9 +82,7 @@ export interface ServiceFacts {
   readonly keyFiles: readonly FileFact[];
   /** null: no gateway, or PostgreSQL stores everything. */
   readonly folder: FolderFact | null;
-  readonly httpPorts: readonly PortFact[];
-  /** TCP port for subscribers; null: no section `shredstream`. */
-  readonly subscriberPort: PortFact | null;
+  readonly tcpPorts: readonly KeyedPortFact[];
   /** Certificates from files, with their keys. */
   readonly certificates: readonly CertificateFact[];
   readonly postgres: readonly PostgresProbe[];
@@ -102,42 +104,30 @@ export async function readServiceFacts(
   clock: Clock,
 ): Promise<ServiceFacts> {
   const { data, http, nonces, routes, relay, solana } = config;
-  const secretFiles = [...new Set(secretFilesOf(file))];
+  const tlsSections = tlsSectionsOf(config);
   const keyFiles = [
     nonces.fundingKeyFile,
     nonces.authorityKeyFile,
     ...routes.map(({ identityFile }) => identityFile),
     ...relay.sources.map(({ shredstream }) => shredstream?.keyFile),
   ].filter((path) => path !== undefined);
-  const [httpPorts, subscriberPort, postgres, node, routeFacts] = await Promise.all([
-    Promise.all(
-      [...(http?.listen ?? []), ...(http?.webSocketListen ?? []), ...(http?.tls?.listen ?? [])].map(
-        (address) => tcpPortFact(address, file),
-      ),
-    ),
-    config.shredstream ? tcpPortFact(config.shredstream.listen, file) : null,
+  const [tcpPorts, postgres, node, routeFacts] = await Promise.all([
+    tcpPortFacts(config, file),
     data.postgres === undefined ? [] : probePostgres(data.postgres, clock),
     solana ? nodeFact(solana.rpc, clock) : null,
     Promise.all(targetsOf(config).map((target) => routeFact(target, clock))),
   ]);
   return {
-    configHoldsSecrets: secretFiles.length === 0 && /masked/.test(formatConfig(config)),
+    configHoldsSecrets: configHoldsSecrets(file),
     configMode: fileFact(file).mode,
     // A group may read the key of TLS: the ACME client and the service are different users.
     secretFiles: [
-      ...secretFiles,
-      ...(http?.tls ? [http.tls.key] : []),
-      ...(config.quic?.tls ? [config.quic.tls.key] : []),
-      ...(config.shredstream?.tls ? [config.shredstream.tls.key] : []),
+      ...new Set([...secretFilesOf(file), ...tlsSections.map(({ files }) => files.key)]),
     ].map(fileFact),
     keyFiles: [...new Set(keyFiles)].map(fileFact),
     folder: http && data.postgres === undefined ? folderFact(data.directory, clock) : null,
-    httpPorts,
-    subscriberPort,
-    certificates: [
-      ...(http?.tls ? [certificateFact("http.tls", http.tls, clock)] : []),
-      ...(config.quic?.tls ? [certificateFact("quic.tls", config.quic.tls, clock)] : []),
-    ],
+    tcpPorts,
+    certificates: tlsSections.map((section) => certificateFact(section, clock)),
     postgres,
     node,
     routes: routeFacts,
@@ -145,11 +135,27 @@ export async function readServiceFacts(
   };
 }
 
-function certificateFact(
-  section: CertificateFact["section"],
-  files: TlsFiles,
-  clock: Clock,
-): CertificateFact {
+function configHoldsSecrets(file: string): boolean {
+  const text = readTextFile(file, configFileBytesMax, "config_invalid");
+  return holdsInlineSecrets(parseYaml(text, file).file);
+}
+
+interface TlsSection extends Pick<CertificateFact, "section"> {
+  readonly files: TlsFiles;
+}
+
+function tlsSectionsOf({ http, quic, streams, shredstream }: Config): TlsSection[] {
+  const optional = (section: TlsSection["section"], files: TlsFiles | undefined) =>
+    files ? [{ section, files }] : [];
+  return [
+    ...optional("http.tls", http?.tls),
+    ...optional("quic.tls", quic?.tls),
+    ...optional("streams.tls", streams?.tls),
+    ...optional("shredstream.tls", shredstream?.tls),
+  ];
+}
+
+function certificateFact({ section, files }: TlsSection, clock: Clock): CertificateFact {
   const { certificate: path } = files;
   try {
     const material = readTlsMaterial(files);
@@ -205,6 +211,16 @@ function syncMs(folder: string, clock: Clock): number | null {
   } catch {
     return null;
   }
+}
+
+/** One after the other: two attempts at the same port would find each other. */
+async function tcpPortFacts(config: Config, file: string): Promise<KeyedPortFact[]> {
+  const facts: KeyedPortFact[] = [];
+  for (const listener of tcpListenersOf(config)) {
+    const fact = await tcpPortFact(listener.address, file);
+    facts.push({ ...fact, key: describeListenerKey(listener) });
+  }
+  return facts;
 }
 
 function tcpPortFact(address: string, file: string): Promise<PortFact> {

@@ -16,7 +16,7 @@ import { fileReader } from "../../relay/worker-cpu-facts.ts";
 import type { SettingFiles } from "./changes.ts";
 import type { ConfigFacts } from "./config-checks.ts";
 import type { SystemReader } from "./facts.ts";
-import { fileFact, type PortFact } from "./file-facts.ts";
+import { fileFact, type KeyedPortFact, type PortFact } from "./file-facts.ts";
 import type { ConfiguredSettings, Probes } from "./input.ts";
 import { portOwner } from "./port-owner.ts";
 
@@ -110,16 +110,13 @@ function tryRelay({
 
 export function readConfigFacts(
   file: string,
-  { relay, quic }: Pick<Config, "relay" | "quic">,
+  config: Pick<Config, "relay" | "quic" | "http" | "delivery">,
 ): ConfigFacts {
-  const quicKeys = ["listen", "protectedListen", "swqosOnlyListen"] as const;
+  const { relay } = config;
   const leadersFile = relay.leaders?.file;
   return {
     files: [file, ...(leadersFile === undefined ? [] : [leadersFile])].map(fileFact),
-    ports: relay.listen.map((address) => portFact(address, file)),
-    quicPorts: quicKeys.flatMap((key) =>
-      (quic?.[key] ?? []).map((address) => ({ ...portFact(address, file), key: `quic.${key}` })),
-    ),
+    ports: udpPortFacts(config, file),
     ...leadersFacts(relay.authentication === "leader-schedule" ? leadersFile : undefined),
   };
 }
@@ -133,6 +130,24 @@ function leadersFacts(
   } catch (error) {
     return { leadersError: messageOf(error), leadersCover: null };
   }
+}
+
+function udpPortFacts(
+  { relay, quic, http, delivery }: Pick<Config, "relay" | "quic" | "http" | "delivery">,
+  file: string,
+): KeyedPortFact[] {
+  const at = (key: string, addresses: readonly string[]): KeyedPortFact[] =>
+    addresses.map((address) => ({ ...portFact(address, file), key }));
+  const quicKeys = ["listen", "protectedListen", "swqosOnlyListen"] as const;
+  const proofKeys = http ? (["listen", "listenIpv6"] as const) : [];
+  const isChosen = (address: string) => parseEndpoint(address, { allowPortZero: true }).port !== 0;
+  return [
+    ...at("relay.listen", relay.listen),
+    ...quicKeys.flatMap((key) => at(`quic.${key}`, quic?.[key] ?? [])),
+    ...proofKeys.flatMap((key) =>
+      at(`delivery.proof.${key}`, [delivery.proof[key]].filter(isChosen)),
+    ),
+  ];
 }
 
 function portFact(address: string, file: string): PortFact {

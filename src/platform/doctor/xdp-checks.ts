@@ -1,5 +1,5 @@
-// The check of AF_XDP (relay.transmit: xdp, relay.receive.mode: xdp): what this machine and its network
-// cards support. Pure.
+// The check of AF_XDP (relay.transmit: xdp, relay.receive.mode: xdp): what this machine and its NICs
+// support. Pure.
 //
 // A part of checks.ts.
 
@@ -29,24 +29,23 @@ function interfaceText({ name, support, receiveQueues }: XdpInterface): string {
 export function afXdp({ configured, probes }: XdpInput): Found {
   const { ok, warn, fail } = about(
     "af-xdp",
-    "With AF_XDP, workers read and write whole frames. It pays off on network cards that need no copy (docs/af-xdp.md).",
+    "With AF_XDP, workers read and write whole frames. It pays off on NICs that need no copy (docs/af-xdp.md).",
   );
   const { transmit, receive } = configured;
   const { refusal, receiveRefusal, interfaces } = probes.xdp;
-  const onCards =
-    interfaces.length === 0 ? "no network card" : interfaces.map(interfaceText).join(", ");
+  const onNics = interfaces.length === 0 ? "no NIC" : interfaces.map(interfaceText).join(", ");
   const isUsed = transmit === "xdp" || receive === "xdp";
   const dropIn = "in the systemd unit: the drop-in of docs/af-xdp.md";
   if (refusal !== null) {
-    const finding = `AF_XDP cannot be used: ${refusal}\n${onCards}`;
+    const finding = `AF_XDP cannot be used: ${refusal}\n${onNics}`;
     return isUsed ? fail(finding, dropIn) : ok(finding);
   }
   if (receiveRefusal !== null) {
-    const finding = `AF_XDP can send, but not receive: ${receiveRefusal}\n${onCards}`;
+    const finding = `AF_XDP can send, but not receive: ${receiveRefusal}\n${onNics}`;
     if (receive === "xdp") return fail(finding, dropIn);
     if (!isUsed) return ok(finding);
   }
-  const finding = `AF_XDP can be used: ${onCards}`;
+  const finding = `AF_XDP can be used: ${onNics}`;
   const modes = `relay.transmit: ${transmit}, relay.receive.mode: ${receive}`;
   if (!isUsed) return ok(`${finding} (${modes})`);
   if (interfaces.some(({ support }) => support === "absent"))

@@ -10,6 +10,8 @@ export interface StoreFacts {
   readonly node: string;
   /** Whether the database answered the last query; null: no query was sent yet. */
   readonly isReachable: boolean | null;
+  /** Whether the last change was not stored. */
+  readonly isWriteFailing: boolean;
   readonly queries: { readonly ended: bigint; readonly failed: bigint };
   readonly transactions: { readonly ended: bigint; readonly failed: bigint };
   readonly underWay: number;
@@ -29,8 +31,9 @@ export const storeMetrics: readonly Metric<StoreFacts>[] = [
   ),
   gauge(
     "shredway_store_reachable",
-    "1: the database answered the last query. 0: it did not answer.",
-    ({ isReachable }) => (isReachable === null ? null : Number(isReachable)),
+    "1: the database answered the last query and stored the last change. 0: it did not.",
+    ({ isReachable, isWriteFailing }) =>
+      isReachable === null ? null : Number(isReachable && !isWriteFailing),
   ),
   counters(
     "shredway_store_operations_total",

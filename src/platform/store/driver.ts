@@ -5,7 +5,7 @@
 // counts are bigint; others are text; migrations write {blob} for bytes. Texts use no time functions,
 // row ids, automatic numbers or other features of one database.
 
-import { quote, ShredwayError } from "../../core/errors.ts";
+import { quote, ShredwayError, storeCodeOf } from "../../core/errors.ts";
 
 /** Integers are always bigint, because a number would become a float. */
 export type SqlValue = string | bigint | Uint8Array | null;
@@ -76,6 +76,11 @@ export interface SqlDriver {
   tryLock(name: string, onLost: () => void): Promise<HeldLock | null>;
   /** Settles when all earlier calls have ended. Idempotent. */
   close(): Promise<void>;
+}
+
+/** Whether the database works, and rejected a change for its values: they may exist already. */
+export function isRefusedChange(error: unknown): boolean {
+  return /^(SQLITE_CONSTRAINT|2[23])/.test(storeCodeOf(error) ?? "");
 }
 
 function unexpected(row: Row, column: number, expected: string): ShredwayError {

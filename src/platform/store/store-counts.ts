@@ -4,7 +4,7 @@
 // database's own driver counts batches. Read by the metrics and by readiness.
 
 import { DurationHistogram, type HistogramValue } from "../../core/duration-histogram.ts";
-import type { SqlDriver } from "./driver.ts";
+import { isRefusedChange, type SqlDriver } from "./driver.ts";
 
 /** A commit contains at most 2048. */
 const batchBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000] as const;
@@ -23,10 +23,12 @@ export interface StoreNumbers {
   readonly transactionDurations: HistogramValue;
   readonly batchSizes: HistogramValue;
   /**
-   * Whether the last operation succeeded and none waits too long for its answer; null: there was none
-   * yet.
+   * Whether the database answered the last operation and none waits too long for its answer; null:
+   * there was none yet.
    */
   readonly isReachable: boolean | null;
+  /** Whether the last transaction failed, as on a full disk, which still answers queries. */
+  readonly isWriteFailing: boolean;
 }
 
 /** A database that leaves an operation unanswered for this time counts as unreachable. */
@@ -42,6 +44,7 @@ export class StoreCounts {
   /** Unanswered operations, the oldest first. */
   readonly #underWay = new Set<{ readonly begunNs: bigint }>();
   #isReachable: boolean | null = null;
+  #isWriteFailing = false;
 
   /** `nowNs`: monotonic. */
   constructor(nowNs: () => bigint) {
@@ -63,10 +66,12 @@ export class StoreCounts {
       const answer = await query;
       counts.ended++;
       this.#isReachable = true;
+      if (kind === "transaction") this.#isWriteFailing = false;
       return answer;
     } catch (error) {
       counts.failed++;
-      this.#isReachable = false;
+      this.#isReachable = isRefusedChange(error);
+      if (kind === "transaction" && !this.#isReachable) this.#isWriteFailing = true;
       throw error;
     } finally {
       this.#underWay.delete(operation);
@@ -84,6 +89,7 @@ export class StoreCounts {
       transactionDurations: transaction.durations.value(),
       batchSizes: this.#batchSizes.value(),
       isReachable: this.#isStuck ? false : this.#isReachable,
+      isWriteFailing: this.#isWriteFailing,
     };
   }
 

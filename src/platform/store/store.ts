@@ -69,6 +69,11 @@ export interface StoreOptions {
 
 const journalWarningMs = 10_000;
 
+/** A write of one row that changes nothing. */
+const unchangedVersion = { sql: "UPDATE schema_version SET version = version", params: [] };
+/** On a full disk, the database's files often have space for a few rows, but not for a submission. */
+const trialWrites = 16;
+
 const codec: SignatureCodec = { decode: decodeBase58, encode: encodeBase58 };
 
 type CountedOptions = StoreOptions & { readonly counts: StoreCounts };
@@ -83,6 +88,8 @@ interface Opened {
 }
 
 interface StoreDependencies extends Opened {
+  /** `driver` without its counts. */
+  readonly uncounted: SqlDriver;
   readonly nodeLock: NodeLock | null;
   readonly isOnFile: boolean;
   readonly node: string;
@@ -161,6 +168,7 @@ export class Store {
   readonly isOnFile: boolean;
   readonly #nodeLock: NodeLock | null;
   readonly #driver: SqlDriver;
+  readonly #uncounted: SqlDriver;
   readonly #counts: StoreCounts;
   readonly #journaled: JournaledSubmissionStore | null;
 
@@ -190,6 +198,7 @@ export class Store {
       return new Store({
         ...opened,
         driver,
+        uncounted: opened.driver,
         nodeLock,
         isOnFile,
         node,
@@ -208,6 +217,7 @@ export class Store {
     const { driver, nodeLock, isOnFile, node, counts, warnings } = dependencies;
     const { submissions, journaled } = dependencies;
     this.#driver = driver;
+    this.#uncounted = dependencies.uncounted;
     this.#nodeLock = nodeLock;
     this.#counts = counts;
     this.isOnFile = isOnFile;
@@ -228,9 +238,21 @@ export class Store {
     this.warnings = warnings;
   }
 
-  /** Rejects with ShredwayError "store_failed" if the database does not answer. */
+  /**
+   * Rejects with ShredwayError "store_failed" if the database does not answer. After a failed write it
+   * writes, because only a write can show that the database stores changes again.
+   */
   async ping(): Promise<void> {
     await this.#driver.query("SELECT 1", []);
+    if (!this.#counts.numbers().isWriteFailing) return;
+    await this.#counts.watch("transaction", this.#tryWrites());
+  }
+
+  /** Counted as one transaction, so that the first of the writes does not hide a failure of a later one. */
+  async #tryWrites(): Promise<void> {
+    for (let i = 0; i < trialWrites; i++) {
+      await this.#uncounted.transaction([unchangedVersion], "durable", []);
+    }
   }
 
   numbers(): StoreNumbers & { readonly journaled: number } {

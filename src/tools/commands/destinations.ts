@@ -143,8 +143,9 @@ function add(args: Arguments, terminal: Terminal): Promise<number> {
     const account = await accountOf(store, name);
     const chance = { random: randomBytes(6), nowMs: nowMs() };
     const destination = newDestination(account, { region, endpoint }, chance);
-    const answer = await store.destinations.add(destination, settings.perAccountMax);
-    checkAdded(answer, destination, settings.perAccountMax);
+    const { perAccountMax } = settings;
+    const answer = await store.destinations.add(destination, perAccountMax);
+    checkAdded(answer, destination, { perAccountMax, leases: 0 });
     show(args, terminal, destination);
   });
 }

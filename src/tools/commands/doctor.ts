@@ -128,7 +128,9 @@ async function examine(file: string | undefined): Promise<Finding[]> {
     const engines = await readShredstreamFacts(config.relay, systemClock);
     const database = await inspectDatabase(config, systemClock);
     const databaseFile = await inspectDatabaseFile(config);
-    const isServiceHere = around.httpPorts.some(({ error }) => error !== null);
+    const isServiceHere = around.tcpPorts.some(
+      ({ key, error }) => key.startsWith("http.") && error !== null,
+    );
     return [
       ...configWarnings(config).map((warning) => configWarning(file, warning)),
       ...machineFindings(config),
@@ -168,7 +170,7 @@ function configWarning(file: string, warning: string): Finding {
     check: "config",
     level: "warn",
     finding: warning,
-    why: "The service starts with this file, but it should name the value that you want.",
+    why: "The service starts with this file, but may not do what the file is meant to say.",
     remedy: `correct ${file}`,
   });
 }

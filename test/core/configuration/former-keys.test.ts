@@ -3,7 +3,9 @@ import { configWarnings, parseConfig } from "../../../src/core/configuration/con
 
 it("accepts the former name of a renamed key for one release, with one warning", () => {
   const relay = "relay: { shredVersion: 1, authentication: off }\n";
-  const parse = (gateway: string) => parseConfig(`${relay}gateway: ${gateway}`, "/a/b.yaml");
+  const http = `http: {}\ntips: { addresses: ["${"1".repeat(32)}"] }\nregions: [{ name: fra }]\n`;
+  const parse = (gateway: string) =>
+    parseConfig(`${relay}gateway: ${gateway}\n${http}`, "/a/b.yaml");
   const former = parse('{ frontKeyPrefixes: ["abcd"], burst: 3 }');
   expect(former.gateway).toMatchObject({ dontFrontPrefixes: ["abcd"], burst: 3 });
   expect(former.gateway).not.toHaveProperty("frontKeyPrefixes");

@@ -8,7 +8,7 @@ import {
   parseConfig,
   secretFilesOf,
 } from "../../../src/core/configuration/configuration.ts";
-import { resolveSecrets } from "../../../src/core/configuration/secrets.ts";
+import { holdsInlineSecrets, resolveSecrets } from "../../../src/core/configuration/secrets.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const least = "relay: { shredVersion: 1, authentication: off }\n";
@@ -30,6 +30,71 @@ function refusalOf(secret: string, ...lines: readonly string[]): string {
   }
   return "accepted";
 }
+
+const withUrl = (url: string) => ({ solana: { rpc: url } });
+const withDatabase = (url: string) => ({ data: { postgres: url } });
+const withHeader = (value: string) => ({ routes: [{ headers: { Authorization: value } }] });
+
+describe("holdsInlineSecrets", () => {
+  it.each<[string, unknown]>([
+    ["no secret at all", { relay: { shredVersion: 1 }, data: { directory: "/secret/path" } }],
+    ["a URL with a host only", withUrl("http://127.0.0.1:8899/")],
+    ["a URL without a value in its query", withUrl("http://a/?key=")],
+    ["a URL from a reference", withUrl(`\${file:secrets/rpc}`)],
+    ["a query from a reference", withUrl(`https://a/?api-key=\${env:KEY}`)],
+    ["a path from a reference", withUrl(`https://a/v1/\${file:secrets/key}/`)],
+    ["words beside a reference", withUrl(`https://a/api/v1/bundles?uuid=\${env:KEY}&region=fra`)],
+    ["a password from a reference", withUrl(`https://shredway-frankfurt-1:\${env:P}@a/`)],
+    ["a host from a reference", withUrl(`http://\${env:HOST}/`)],
+    ["PostgreSQL without a password", withDatabase("postgres:///shredway?host=/run/postgresql")],
+    [
+      "PostgreSQL with a role",
+      withDatabase("postgres://shredway@a,b/shredway?sslmode=verify-full"),
+    ],
+    [
+      "PostgreSQL's password from a reference",
+      withDatabase(`postgres://s:\${file:p/q}@a,b:1/d?x=y`),
+    ],
+    ["PostgreSQL's option from a reference", withDatabase(`postgres:///d?password=\${env:P}`)],
+    ["a header from a reference", withHeader(`\${credential:key}`)],
+    ["a scheme and a reference", withHeader(`Bearer \${env:KEY}`)],
+    ["an empty header", withHeader("")],
+  ])("is false for %s", (_, file) => {
+    expect(holdsInlineSecrets(file)).toBe(false);
+  });
+
+  it.each<[string, unknown]>([
+    ["a path", withUrl("https://a/v1/key")],
+    ["a query", withUrl("https://a/?key=x")],
+    ["a query without a name", withUrl("https://a?x")],
+    ["a user", withUrl("https://key@a/")],
+    ["a user with an empty password", withUrl("https://key:@a/")],
+    ["a password", withUrl(`https://\${env:USER}:x@a/`)],
+    ["a part of a password", withUrl(`https://u:x\${env:P}@a/`)],
+    ["a path on a host from a reference", withUrl(`http://\${env:HOST}/key`)],
+    ["a key beside a reference", withUrl(`https://a/0123456789abcdef?region=\${env:REGION}`)],
+    ["PostgreSQL's password", withDatabase("postgres://u:x@a,b/d")],
+    ["PostgreSQL's password with an at sign", withDatabase("postgres://u:p@ss@a/d")],
+    ["PostgreSQL's option", withDatabase("postgres:///d?host=/run&password=x")],
+    ["a header", withHeader("Bearer x")],
+    ["a header beside a reference", withHeader(`\${env:A} 0123456789abcdef`)],
+    ["relay.discovery.url", { relay: { discovery: { url: "http://a/key" } } }],
+    ["a leader's URL", { routes: [{}, { leaders: { A: "http://a/key" } }] }],
+    [
+      "one of several keys",
+      { ...withUrl(`\${file:secrets/rpc}`), tracker: { url: "https://a/?k=x" } },
+    ],
+  ])("is true for %s", (_, file) => {
+    expect(holdsInlineSecrets(file)).toBe(true);
+  });
+
+  it("is false for a file without keys, and ends for one that contains itself", () => {
+    expect(holdsInlineSecrets(null)).toBe(false);
+    const self: Record<string, unknown> = {};
+    self["solana"] = self; // an alias in YAML may contain itself
+    expect(holdsInlineSecrets(self)).toBe(false);
+  });
+});
 
 describe("secrets of a configuration", () => {
   it("are read from a file, and percent-encoded inside a URL", () => {
@@ -101,6 +166,26 @@ describe("secrets of a configuration", () => {
     const refusal = refusalOf(secret, `solana: { ${line} }`);
     expect(refusal).toMatch(message);
     expect(refusal).not.toContain("hidden");
+  });
+
+  it("are accepted in relay.discovery.url, and not quoted if it is invalid", () => {
+    const at = (url: string) => {
+      const folder = temporaryFolder();
+      writeFileSync(join(folder, "secret"), "hidden/word\n");
+      const file = join(folder, "shredway.yaml");
+      const discovery = `{ url: "${url}", tier: tier-1 }`;
+      writeFileSync(file, least.replace(" }", `, discovery: ${discovery} }`));
+      return loadConfig(file);
+    };
+    const config = at(`https://relay:\${file:secret}@inventory.example.com/list`);
+    expect(config.relay.discovery?.url).toBe(
+      "https://relay:hidden%2Fword@inventory.example.com/list",
+    );
+    expect(formatConfig(config)).toContain("url: https://inventory.example.com/masked");
+    expect(formatConfig(config)).not.toContain("hidden");
+    expect(() => at(`\${file:secret}`)).toThrow(
+      /relay\.discovery\.url: URL without scheme; (?!.*hidden)/,
+    );
   });
 
   it("are not quoted if the resulting value is rejected", () => {

@@ -160,6 +160,15 @@ describe("GrpcServer", () => {
     },
   );
 
+  it("refuses an address in use, and names it", async () => {
+    const { server } = await openServer();
+    await expect(openServer(server.address)).rejects.toMatchObject({
+      reason: "http_open",
+      message: `cannot listen on ${server.address}: address already in use`,
+      details: { address: server.address },
+    });
+  });
+
   it("reports an error of the listening socket, and goes on", async () => {
     const { server, reported } = await openServer();
     const { port } = parseEndpoint(server.address);

@@ -82,6 +82,26 @@ describe("handleJsonRpc", () => {
     expect(called).toEqual([]);
   });
 
+  it("ignores and does not count the heartbeat, where calls without an id are answered", async () => {
+    const ended: string[] = [];
+    const options = {
+      dispatch,
+      report: () => "",
+      admit: (method: string) => void ended.push(`begin ${method}`),
+      ended: (method: string) => void ended.push(`end ${method}`),
+      answersWithoutId: true,
+      heartbeatMethod: "echo",
+    };
+    const heartbeat = '{"jsonrpc":"2.0","method":"echo"}';
+    expect(await handleJsonRpc(heartbeat, options)).toBe("");
+    expect(ended).toEqual([]);
+    const later = '{"jsonrpc":"2.0","method":"later"}';
+    const answered = '[{"jsonrpc":"2.0","result":"done","id":null}]';
+    expect(await handleJsonRpc(`[${heartbeat},${later}]`, options)).toBe(answered);
+    expect(await handleJsonRpc(request({ id: null }), options)).toContain('"result":[],"id":null');
+    expect(ended).toEqual(["begin later", "end later", "begin echo", "end echo"]);
+  });
+
   it("answers arrays in order, without the notifications", async () => {
     const calls = [request({ id: "a" }), '{"jsonrpc":"2.0","method":"echo"}', request({ id: "b" })];
     expect(await answerTo(`[${calls.join(",")}]`)).toMatchObject([{ id: "a" }, { id: "b" }]);

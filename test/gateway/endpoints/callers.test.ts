@@ -8,8 +8,9 @@ import type { HttpHead } from "../../../src/gateway/http/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { apiKey, GatewayRun, loopback } from "../../support/gateway/gateway.ts";
+import { hasUws } from "../../support/gateway/has-uws.ts";
 import { base64, tipping } from "../../support/transactions/tipping.ts";
-import { RawClient } from "../http/clients.ts";
+import { RawClient, until } from "../http/clients.ts";
 
 const send = JSON.stringify({
   jsonrpc: "2.0",
@@ -200,6 +201,38 @@ describe("failed authentication", () => {
     await run.clock.advance(60_000);
     expect((await run.post(send, "/relay?api-key=good")).status).toBe(200);
   });
+
+  it.each(["node", "uws"] as const)(
+    "counts once if the length of the body is unknown or large, engine %s",
+    async (engine) => {
+      if (engine === "uws" && !hasUws) return;
+      const run = await GatewayRun.open({}, {}, engine);
+      const client = await RawClient.open(run.server);
+      const head = (path: string) =>
+        `POST ${path}?api-key=guess HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n`;
+      const body = `${send.length.toString(16)}\r\n${send}\r\n0\r\n\r\n`;
+      const statuses: number[] = [];
+      for (const path of [...Array<string>(20).fill("/relay"), "/shred-pay", "/relay2"]) {
+        await client.write(head(path) + body);
+        statuses.push(401);
+        await until(() => client.isClosed || client.statuses.length === statuses.length);
+      }
+      expect(client.statuses).toEqual(statuses);
+      // These are refused before the handler is called.
+      const large = send + " ".repeat(17_000);
+      for (let i = 0; i < 7; i++) {
+        expect((await run.post(large, "/relay?api-key=guess")).status).toBe(413);
+      }
+      // The 30th invalid key has the answer of an invalid key, and the next one that of a block.
+      for (const status of [401, 429]) {
+        const last = await RawClient.open(run.server);
+        await last.write(head("/relay") + body);
+        await until(() => last.isClosed || last.statuses.length === 1);
+        expect(last.statuses).toEqual([status]);
+      }
+      expect((await run.post(send, "/relay?api-key=good")).status).toBe(429);
+    },
+  );
 
   it("is counted by address or IPv6 /64", async () => {
     const run = await GatewayRun.open({ trustedProxies: loopback });

@@ -3,6 +3,7 @@
 // The fast path is the real one, with connections in memory. The test makes its steps and the turns.
 
 import { describe, expect, it } from "vitest";
+import { ShredwayError } from "../../../src/core/errors.ts";
 import { submissionsPerTurn } from "../../../src/gateway/endpoints/submission-queue.ts";
 import type { CallerConnection } from "../../../src/gateway/fast-path/caller-connection.ts";
 import { FastPath } from "../../../src/gateway/fast-path/fast-path.ts";
@@ -78,8 +79,18 @@ class FastRun {
   }
 
   beginLook(): void {
+    if (!this.looks()) throw new Error("the fast path did not look at the request");
+  }
+
+  /** The request arrives. */
+  looks(): boolean {
     this.#handle.arrive(callerDescriptor, this.#request.bytes);
-    if (!this.#handle.look(1n)) throw new Error("the fast path did not look at the request");
+    return this.#handle.look(1n);
+  }
+
+  /** The response leaves, and everything was read. */
+  answered(): void {
+    this.#connection.answering(this.#request.bytes.length);
   }
 
   conclude(): void {
@@ -144,6 +155,17 @@ describe("a transaction that the fast path has sent", () => {
     fast.sendAhead();
     expect((await fast.read()).status).toBe(200);
     expect(fast.run.submitted.at(-1)?.taken).toBeDefined();
+  });
+});
+
+describe("a connection whose submission was refused", () => {
+  it("is not looked at any more, because the next one may be refused for the same reason", async () => {
+    const fast = await FastRun.open();
+    fast.run.submit = () => Promise.reject(new ShredwayError("store_failed", "database failed"));
+    fast.sendAhead();
+    expect((await fast.read()).body).toContain("store_failed");
+    fast.answered();
+    expect(fast.looks()).toBe(false);
   });
 });
 

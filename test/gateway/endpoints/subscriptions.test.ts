@@ -13,13 +13,14 @@ import { Cluster } from "../../clients/cluster.ts";
 import { RpcSocket } from "../../clients/rpc-socket.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { apiKey, tipAddress } from "../../support/gateway/gateway.ts";
+import { apiKey, GatewayRun, tipAddress } from "../../support/gateway/gateway.ts";
 import {
   answerWith,
   notification,
   type Question,
   SocketNode,
 } from "../../support/gateway/socket-node.ts";
+import { base64, tipping } from "../../support/transactions/tipping.ts";
 import { serve, until, urlOf } from "../http/clients.ts";
 
 const signature = "1".repeat(64);
@@ -199,6 +200,51 @@ describe("refusals", () => {
     await until(() => first.raw.readyState === first.raw.CLOSED);
     let third: RpcSocket | undefined;
     while (!third) third = await connect(testService).catch(() => undefined);
+  });
+});
+
+describe("a call without an id", () => {
+  it.each(["/", "/relay", "/stream"])("is executed and answered on %s", async (path) => {
+    const run = await GatewayRun.open();
+    const url = run.url(`${path}?api-key=good`).replace("http", "ws");
+    const socket = closing(await RpcSocket.open(url));
+    const params = [base64(tipping()), { encoding: "base64", skipPreflight: true }];
+    const call = JSON.stringify({ jsonrpc: "2.0", method: "sendTransaction", params });
+    expect(await socket.answerTo(call, null)).toMatchObject({ result: expect.any(String) });
+    expect(run.submitted).toHaveLength(1);
+    const unknown = '{"jsonrpc":"2.0","method":"nothing"}';
+    expect((await socket.answerTo(unknown, null)).error?.code).toBe(-32601);
+    expect([...run.gateway.counts.calls()]).toEqual([
+      ["sendTransaction", "ok", 1],
+      ["other", "method_unknown", 1],
+    ]);
+  });
+
+  it("subscribes, with the number in an answer with the id null", async () => {
+    const { testService } = await facing((client, question) => {
+      answerWith(client, question, "4");
+      client.send(notification("4", '{"slot":1}'));
+    });
+    const socket = await connect(testService);
+    const { result } = await socket.answerTo('{"jsonrpc":"2.0","method":"slotSubscribe"}', null);
+    expect(result).toBe(4);
+    expect(await socket.next(4)).toEqual({ slot: 1 });
+  });
+
+  it("is ignored if it is the heartbeat of stock clients", async () => {
+    const ended: string[] = [];
+    const { testService } = await facing(answerWith, {
+      dispatch: (_, method) => method,
+      admit: (_, method) => void ended.push(method),
+      ended: (method) => void ended.push(method),
+    });
+    const socket = await connect(testService);
+    socket.raw.send('{"jsonrpc":"2.0","method":"ping"}');
+    socket.raw.send('{"jsonrpc":"2.0","method":"ping","params":null}');
+    expect((await socket.call("getSlot")).result).toBe("getSlot");
+    expect((await socket.call("ping")).result).toBe("ping");
+    expect(socket.received).toEqual(["answer", "answer"]);
+    expect(ended).toEqual(["getSlot", "getSlot", "ping", "ping"]);
   });
 });
 

@@ -269,10 +269,10 @@ it("follows a reload of the minimum tip and of the routes", async () => {
   const { partner } = opened;
   const { tips } = opened.config;
   const dear = configWith(opened, { tips: { ...tips, minimumLamports: 20_000 } });
-  opened.gateway.prepare(dear)();
+  opened.gateway.prepare(dear).apply();
   expect(await writeAlone(opened, caller, requestOf(opened.key, bodyOf(transfer(2))))).toBe(false);
   expect((await caller.response()).body.error?.message).toContain("tip");
-  opened.gateway.prepare(configWith(opened, { routes: [] }))();
+  opened.gateway.prepare(configWith(opened, { routes: [] })).apply();
   const { body } = await caller.call(requestOf(opened.key, bodyOf(transfer(3))));
   expect(body.error?.message).toContain("no route");
   expect(partner.posts.length).toBe(1);
@@ -281,9 +281,9 @@ it("follows a reload of the minimum tip and of the routes", async () => {
 it("counts and reports what was sent for a request that is refused afterwards", async () => {
   const opened = await openWithPartner();
   const caller = await taught(opened);
-  const apply = opened.gateway.prepare(configWith(opened, { routes: [] }));
+  const reload = opened.gateway.prepare(configWith(opened, { routes: [] }));
   expect(await writeAlone(opened, caller, requestOf(opened.key, bodyOf(transfer(2))))).toBe(true);
-  apply(); // before the event loop reads the request
+  reload.apply(); // before the event loop reads the request
   expect((await caller.response()).body.error?.message).toContain("no route");
   expect(opened.gateway.snapshot().fastPath).toMatchObject({ abandoned: 1, unclaimed: 0 });
   await opened.partner.received(2);

@@ -101,6 +101,44 @@ describe.each(methods)("%s", (name, openGateway, transactionsOf) => {
     expect(run.submitted).toEqual([]);
   });
 
+  it.each([
+    [
+      "/api/v1/transactions",
+      "bundleOnly=true&mevProtect=true",
+      'unknown URI parameter "mevProtect"',
+    ],
+    ["/api/v1/transactions", "bundleOnly=true&mev_protect=true", "unknown URI parameter"],
+    [
+      "/relay",
+      `${"x=1&".repeat(64)}mev-protect=true`,
+      "URI parameters: expected at most 64, got more",
+    ],
+  ])("rejects %s?%s", async (path, query, text) => {
+    const run = await openGateway();
+    const params = [transactionsOf(), { skipPreflight: true }];
+    const { body } = await run.call(name, params, `${path}?api-key=good&${query}`);
+    const message = expect.stringContaining(text);
+    expect(body).toMatchObject({ error: { code: -32602, message } });
+    expect(run.submitted).toEqual([]);
+  });
+
+  it("protects if one of several equal parameters of the URL asks for it", async () => {
+    const run = await openGateway();
+    const params = [transactionsOf(), { skipPreflight: true }];
+    for (const query of [
+      "mev-protect=false&mev-protect=true",
+      "mev-protect=true&mev-protect=false",
+    ])
+      await run.call(name, params, `/relay?api-key=good&${query}`);
+    expect(run.submitted.map(({ options }) => options.mevProtect)).not.toContain(false);
+    const { body } = await run.call(
+      name,
+      params,
+      "/relay?api-key=good&mev-protect=&mev-protect=true",
+    );
+    expect(body).toMatchObject({ error: { code: -32602 } });
+  });
+
   it("rejects a value that is not a boolean in any position", async () => {
     const run = await openGateway();
     for (const place of placements) {

@@ -20,6 +20,7 @@ import {
   signatureOf,
 } from "../../support/transactions/nonce-pairs.ts";
 import { base64, tipping, tippingV0 } from "../../support/transactions/tipping.ts";
+import { logged } from "../http/clients.ts";
 
 const options = { encoding: "base64", skipPreflight: true };
 const first = tipping();
@@ -281,6 +282,28 @@ describe("the receipt of a submission", () => {
       receipt: null,
     });
     expect(answer.headers.has("x-shredway-receipt")).toBe(false);
+  });
+
+  it("is ignored by methods that submit nothing: no member and no line of the log", async () => {
+    const { log, lines } = logged();
+    const run = await GatewayRun.open({}, { log });
+    const path = "/relay?api-key=good&receipt=1";
+    for (const [method, params] of [
+      ["getTransactionStatus", [signatureOf(first)]],
+      ["getTransactionStatus", [signatureOf(first), { receipt: true }]],
+      ["getRegions", []],
+      ["getTipAccounts", []],
+      ["getSlot", []],
+    ] as const) {
+      const { body, headers } = await run.call(method, params, path);
+      expect(Object.keys(Object(body)).toSorted()).toEqual(["id", "jsonrpc", "result"]);
+      expect(headers.has("x-shredway-receipt")).toBe(false);
+    }
+    const call = { jsonrpc: "2.0", id: 1, method: "getRegions" };
+    const header = { "x-shredway-receipt": "1" };
+    const { body } = await run.post(JSON.stringify(call), "/relay?api-key=good", header);
+    expect(body).not.toHaveProperty("receipt");
+    expect(lines).toEqual([]);
   });
 
   it("is signed only after the submission was accepted", async () => {

@@ -165,6 +165,29 @@ describe("SubmissionWriter", () => {
     expect([view.isPersisted, writer.counts.dirty]).toEqual([true, 0]);
   });
 
+  it("reports the first failure after a write that worked", async () => {
+    const store = new SlowStore();
+    let failing = 0;
+    const writer = new SubmissionWriter(
+      store,
+      () => {},
+      () => {
+        failing++;
+      },
+    );
+    const view = viewOf();
+    writer.changed(view);
+    const reported: number[] = [];
+    for (const error of [new Error("a"), new Error("b"), undefined, new Error("c")]) {
+      writer.changed(view);
+      writer.flush();
+      store.puts.at(-1)?.end(error);
+      await settle();
+      reported.push(failing);
+    }
+    expect(reported).toEqual([1, 1, 1, 2]);
+  });
+
   it("fills a share with records that no write is in progress for", async () => {
     const store = new SlowStore();
     const writer = new SubmissionWriter(store, () => {});

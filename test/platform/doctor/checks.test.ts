@@ -290,14 +290,16 @@ const relay = (text: string) =>
   parseConfig(`relay: { shredVersion: 1, ${text} }`, "test.yaml").relay;
 const good =
   'leaders: { file: leaders.json }, sources: [{ name: a, address: 10.0.0.1, tier: tier-1 }], destinations: [{ address: "8.8.8.8:9", tier: tier-1 }]';
-const noFacts = { files: [], ports: [], quicPorts: [], leadersError: null, leadersCover: null };
+const noFacts = { files: [], ports: [], leadersError: null, leadersCover: null };
 
 describe("checkConfiguration", () => {
   it("reports no finding for a good configuration", () => {
     const facts = {
       files: [{ path: "a.yaml", mode: 0o644 }],
-      ports: [{ address: "0.0.0.0:20000", error: null }],
-      quicPorts: [{ address: "0.0.0.0:7000", error: null, key: "quic.listen" }],
+      ports: [
+        { address: "0.0.0.0:20000", error: null, key: "relay.listen" },
+        { address: "0.0.0.0:7000", error: null, key: "quic.listen" },
+      ],
       leadersError: null,
       leadersCover: "the leader schedule covers slots 5 to 9",
     };
@@ -318,8 +320,11 @@ describe("checkConfiguration", () => {
         { path: "a.yaml", mode: 0o666 },
         { path: "gone.json", mode: null },
       ],
-      ports: [{ address: "[::]:20000", error: "bind EADDRINUSE" }],
-      quicPorts: [{ address: "[::]:9000", error: "in use", key: "quic.protectedListen" }],
+      ports: [
+        { address: "[::]:20000", error: "bind EADDRINUSE", key: "relay.listen" },
+        { address: "[::]:9000", error: "in use", key: "quic.protectedListen" },
+        { address: "0.0.0.0:20001", error: "in use", key: "delivery.proof.listen" },
+      ],
       leadersError: "leaders.json: cannot be read",
       leadersCover: null,
     });
@@ -329,11 +334,19 @@ describe("checkConfiguration", () => {
       "file-mode warn",
       "listen fail",
       "listen fail",
+      "listen fail",
       "tables ok",
     ]);
     expect(findings[1]?.remedy).toBe("chmod go-w a.yaml");
-    expect(findings[3]?.remedy).toContain("sport = :20000");
+    expect(findings[3]).toMatchObject({
+      why: "Shreds arrive here.",
+      remedy: "ss -ulpn 'sport = :20000' (shows the process that uses it), or change relay.listen",
+    });
     expect(findings[4]?.remedy).toContain("or change quic.protectedListen");
+    expect(findings[5]).toMatchObject({
+      why: expect.stringContaining("challenges"),
+      remedy: expect.stringContaining("or change delivery.proof.listen"),
+    });
   });
 
   it("warns of empty tables", () => {

@@ -5,15 +5,16 @@ import { once } from "node:events";
 import { chmodSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { loadConfig, parseConfig } from "../../../src/core/configuration/configuration.ts";
 import { measures } from "../../../src/platform/doctor/measures.ts";
 import { checkService } from "../../../src/platform/doctor/service-checks.ts";
 import { readServiceFacts, type ServiceFacts } from "../../../src/platform/doctor/service-facts.ts";
 import { closing } from "../../support/closing.ts";
-import { freePort } from "../../support/network/free-ports.ts";
+import { freePort, freePortPair } from "../../support/network/free-ports.ts";
 import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
+import { selfSignedCertificate, selfSignedKey } from "../../support/quic/self-signed.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const tip = "2gPG8fL2EV11ziLGpr1rDSrhhhGj2TgNNr9HVk8MyzbU";
@@ -25,17 +26,18 @@ const nothing: ServiceFacts = {
   secretFiles: [],
   keyFiles: [],
   folder: null,
-  httpPorts: [],
-  subscriberPort: null,
+  tcpPorts: [],
   certificates: [],
   postgres: [],
   node: null,
   routes: [],
   lastLeaderSlot: null,
 };
-const certificate = (days: number, section: "http.tls" | "quic.tls" = "http.tls") => [
+type TlsSection = ServiceFacts["certificates"][number]["section"];
+const certificate = (days: number, section: TlsSection = "http.tls") => [
   { section, path: "/c", leftMs: days * 86_400_000, error: null },
 ];
+const free = { address: "127.0.0.1:8780", error: null };
 const folder = { path: "/d", mode: 0o700, isOwn: true, freeBytes: 2 ** 36, syncMs: 1 };
 const node = { host: "rpc:1", error: null, answerMs: 20, slot: 1000n, shredVersion: 9 };
 const primary = {
@@ -74,15 +76,19 @@ describe("checkService", () => {
     ["data-disk", { folder: { ...folder, syncMs: 35 } }, "warn", "SSD"],
     ["data-disk", { folder: { ...folder, freeBytes: 2 ** 29 } }, "warn", "df -h /d"],
     ["data-disk", { folder: { ...folder, freeBytes: 2 ** 20 } }, "fail", "df -h /d"],
-    ["listen", { httpPorts: [{ address: "127.0.0.1:8780", error: null }] }, "ok", null],
-    ["listen", { subscriberPort: { address: "[::]:10010", error: null } }, "ok", null],
+    ["listen", { tcpPorts: [{ ...free, key: "http.listen" }] }, "ok", null],
     [
       "listen",
-      { subscriberPort: { address: "[::]:10010", error: "in use" } },
+      { tcpPorts: [{ address: "[::]:10010", error: "in use", key: "shredstream.listen" }] },
       "fail",
       "ss -tlpn 'sport = :10010' (shows the process that uses it), or change shredstream.listen",
     ],
-    ["listen", { httpPorts: [{ address: "[::]:8780", error: "in use" }] }, "fail", "sport = :8780"],
+    [
+      "listen",
+      { tcpPorts: [{ address: "[::]:1", error: "in use", key: "http.split[0].listen" }] },
+      "fail",
+      "sport = :1' (shows the process that uses it), or change http.split[0].listen",
+    ],
     ["tls-certificate", { certificates: certificate(60) }, "ok", null],
     ["tls-certificate", { certificates: certificate(20) }, "warn", "renew the certificate"],
     ["tls-certificate", { certificates: certificate(-1) }, "fail", "renew the certificate"],
@@ -91,6 +97,18 @@ describe("checkService", () => {
       { certificates: certificate(-1, "quic.tls") },
       "warn",
       "both files of quic.tls",
+    ],
+    [
+      "tls-certificate",
+      { certificates: certificate(-1, "streams.tls") },
+      "fail",
+      "both files of streams.tls",
+    ],
+    [
+      "tls-certificate",
+      { certificates: certificate(-1, "shredstream.tls") },
+      "fail",
+      "both files of shredstream.tls",
     ],
     [
       "tls-certificate",
@@ -141,6 +159,52 @@ describe("checkService", () => {
     const [finding] = checkService(config(`http: { listen: "${listen}" }`), "/f", nothing);
     expect(finding).toMatchObject({ check: "exposure", level });
   });
+
+  const own = 'listen: "127.0.0.1:8780"';
+  const files = "{ certificate: c.pem, key: k.pem }";
+  const forHttp = (keys: string) =>
+    `move ${keys} to 127.0.0.1, and set http.tls with a certificate and its key for other machines`;
+  it.each([
+    [
+      'http: { listen: "0.0.0.0:8780" }',
+      "0.0.0.0:8780, 0.0.0.0:8781 are public and have no TLS",
+      forHttp("http.listen"),
+    ],
+    [
+      `http: { ${own}, webSocketListen: ["8.8.8.8:9"] }`,
+      "8.8.8.8:9 is public and has no TLS",
+      forHttp("http.webSocketListen"),
+    ],
+    [
+      `http: { ${own}, split: [{ listen: "127.0.0.1:1", serves: [portal] }, { listen: "[::]:2", serves: [portal] }] }`,
+      "[::]:2 is public and has no TLS",
+      forHttp("http.split[1].listen"),
+    ],
+    [
+      `http: { ${own} }\nstreams: { listen: "0.0.0.0:10000" }`,
+      "0.0.0.0:10000 is public and has no TLS",
+      "set streams.tls with a certificate and its key",
+    ],
+    [
+      `http: { listen: "8.8.8.8:443", split: [{ listen: "[::]:2", serves: [gateway] }] }\nstreams: {}`,
+      "8.8.8.8:443, [::]:2, 0.0.0.0:10000 are public and have no TLS",
+      `${forHttp("http.listen and http.split[0].listen")}; set streams.tls with a certificate and its key`,
+    ],
+  ])("warns about API keys in clear: %s", (text, finding, remedy) => {
+    const all = checkService(config(text), "/f", nothing);
+    expect(all.filter(({ check }) => check === "exposure")).toMatchObject([
+      { level: "warn", finding, remedy },
+    ]);
+  });
+
+  it.each([
+    `http: { ${own}, tls: ${files.replace(" }", ', listen: "0.0.0.0:443" }')} }`,
+    `http: { ${own} }\nstreams: { tls: ${files} }\nshredstream: {}\noperations: { listen: "[::]:9" }`,
+    `http: { ${own}, split: [{ listen: "0.0.0.0:80", serves: [tips, tracker] }] }`,
+  ])("reports no exposure with TLS, or where no API keys arrive: %s", (text) => {
+    const all = checkService(config(text), "/f", nothing);
+    expect(all.filter(({ check }) => check === "exposure")).toMatchObject([{ level: "ok" }]);
+  });
 });
 
 /** A node with the answers that doctor needs. */
@@ -166,20 +230,98 @@ async function nodeStandIn(): Promise<string> {
   return typeof address === "object" ? `http://127.0.0.1:${address?.port}/hidden` : "";
 }
 
+/** A port of loopback in use. */
+async function usePort(port: number): Promise<string> {
+  const server = createServer();
+  closing({ close: () => void server.close() });
+  server.listen(port, "127.0.0.1");
+  await once(server, "listening");
+  return `127.0.0.1:${port}`;
+}
+
+/** The facts about a configuration in a file of its own. */
+async function factsOf(more: string, home = temporaryFolder()): Promise<ServiceFacts> {
+  const file = join(home, "shredway.yaml");
+  writeFileSync(file, least + more);
+  return readServiceFacts(file, loadConfig(file), systemClock);
+}
+
+const noWebSocket = 'http: { listen: "127.0.0.1:0", webSocketListen: [] ';
+
 describe("readServiceFacts", () => {
-  it("reports that another process uses the port for subscribers", async () => {
-    const server = createServer();
-    closing({ close: () => void server.close() });
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const address = server.address();
-    const port = typeof address === "object" ? address?.port : undefined;
-    const listen = `127.0.0.1:${port}`;
-    const file = join(temporaryFolder(), "shredway.yaml");
-    writeFileSync(file, `${least}shredstream: { listen: "${listen}" }\n`);
-    const facts = await readServiceFacts(file, loadConfig(file), systemClock);
-    expect(facts.subscriberPort?.address).toBe(listen);
-    expect(facts.subscriberPort?.error).toContain("EADDRINUSE");
+  it.each<[string, (address: string) => string]>([
+    ["http.listen", (at) => `http: { listen: "${at}", webSocketListen: [] }`],
+    [
+      "http.split[0].listen",
+      (at) => `${noWebSocket}, split: [{ listen: "${at}", serves: [tips] }] }`,
+    ],
+    ["operations.listen", (at) => `operations: { listen: "${at}" }`],
+    ["streams.listen", (at) => `${noWebSocket} }\nstreams: { listen: "${at}" }`],
+    ["shredstream.listen", (at) => `shredstream: { listen: "${at}" }`],
+  ])("reports that another process uses the port of %s", async (key, textOf) => {
+    const address = await usePort(await freePort());
+    const { tcpPorts } = await factsOf(textOf(address));
+    expect(tcpPorts.filter(({ error }) => error !== null)).toEqual([
+      expect.objectContaining({ key, address, error: expect.stringContaining("EADDRINUSE") }),
+    ]);
+  });
+
+  it("reports that another process uses the derived port for WebSockets", async () => {
+    const first = await freePortPair();
+    const address = await usePort(first + 1);
+    const { tcpPorts } = await factsOf(`http: { listen: "127.0.0.1:${first}" }`);
+    const key = "http.webSocketListen (default: the port after http.listen)";
+    expect(tcpPorts).toEqual([
+      { key: "http.listen", address: `127.0.0.1:${first}`, error: null },
+      expect.objectContaining({ key, address, error: expect.stringContaining("EADDRINUSE") }),
+    ]);
+    const all = checkService(config(), "/f", { ...nothing, tcpPorts });
+    expect(all.map(({ level, remedy }) => [level, remedy])).toEqual([
+      ["ok", null],
+      ["fail", expect.stringContaining(`or change ${key}`)],
+    ]);
+  });
+
+  it("reads the certificates and the modes of the keys of every section", async () => {
+    const home = temporaryFolder();
+    writeFileSync(join(home, "c.pem"), selfSignedCertificate);
+    writeFileSync(join(home, "k.pem"), selfSignedKey);
+    writeFileSync(join(home, "k2.pem"), "no key");
+    chmodSync(join(home, "k.pem"), 0o644);
+    chmodSync(join(home, "k2.pem"), 0o600);
+    const tls = "tls: { certificate: c.pem, key: k.pem";
+    const sections = [
+      `${noWebSocket}, ${tls}, listen: "127.0.0.1:0" } }`,
+      `streams: { listen: "127.0.0.1:0", ${tls} } }`,
+      'shredstream: { listen: "127.0.0.1:0", tls: { certificate: c.pem, key: k2.pem } }',
+    ];
+    const facts = await factsOf(sections.join("\n"), home);
+    expect(facts.certificates).toEqual([
+      expect.objectContaining({ section: "http.tls", error: null }),
+      expect.objectContaining({ section: "streams.tls", error: null }),
+      expect.objectContaining({
+        section: "shredstream.tls",
+        leftMs: null,
+        error: expect.stringContaining("k2.pem: expected a private key"),
+      }),
+    ]);
+    expect(facts.secretFiles).toEqual([
+      { path: join(home, "k.pem"), mode: 0o644 },
+      { path: join(home, "k2.pem"), mode: 0o600 },
+    ]);
+  });
+
+  it.each([
+    [false, `solana: { rpc: "\${file:rpc}" }`],
+    [true, `solana: { rpc: "\${file:rpc}" }\ntracker: { url: "http://127.0.0.1:9/?key=hidden" }`],
+    [false, `solana: { rpc: "\${env:SHREDWAY_TEST_RPC}" }`],
+    [true, 'solana: { rpc: "http://127.0.0.1:9/hidden" }'],
+  ])("finds secrets in the file itself: %s for %s", async (expected, text) => {
+    vi.stubEnv("SHREDWAY_TEST_RPC", "http://127.0.0.1:9/hidden");
+    closing({ close: () => void vi.unstubAllEnvs() });
+    const home = temporaryFolder();
+    writeFileSync(join(home, "rpc"), "http://127.0.0.1:9/hidden");
+    expect((await factsOf(text, home)).configHoldsSecrets).toBe(expected);
   });
 
   it("reads files, ports, node and partners, and leaves no file or socket behind", async () => {
@@ -201,7 +343,7 @@ describe("readServiceFacts", () => {
       configHoldsSecrets: false,
       secretFiles: [{ path: join(home, "rpc"), mode: 0o644 }],
       folder: { path: join(home, "data"), mode: 0o700, isOwn: true },
-      httpPorts: [{ address: "127.0.0.1:0", error: null }],
+      tcpPorts: [{ address: "127.0.0.1:0", error: null, key: "http.listen" }],
       node: { error: null, slot: 500n, shredVersion: 9 },
       routes: [{ name: "gone", target: "http://127.0.0.1:9" }],
     });

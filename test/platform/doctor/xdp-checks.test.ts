@@ -29,7 +29,7 @@ function check(
 }
 
 describe("afXdp", () => {
-  it("says for each network card whether it sends without copies", () => {
+  it("says for each NIC whether it sends without copies", () => {
     expect(check("auto", ["zero_copy", "copy", "unknown"])).toMatchObject({
       level: "ok",
       finding:
@@ -38,8 +38,7 @@ describe("afXdp", () => {
       remedy: null,
     });
     expect(check("socket", [])).toMatchObject({
-      finding:
-        "AF_XDP can be used: no network card (relay.transmit: socket, relay.receive.mode: socket)",
+      finding: "AF_XDP can be used: no NIC (relay.transmit: socket, relay.receive.mode: socket)",
     });
   });
 

@@ -45,7 +45,16 @@ describe("a full disk", () => {
       expect((await store.submissions.open()).map(({ signature }) => signature).toSorted()).toEqual(
         persisted.toSorted(),
       );
+      // Queries still succeed, and so would a single small write.
+      await expect(store.ping()).rejects.toMatchObject({
+        reason: "store_failed",
+        message: expect.stringMatching(/disk|device/),
+      });
+      await store.keys.accounts();
+      expect(store.numbers()).toMatchObject({ isReachable: true, isWriteFailing: true });
       rmSync(filler);
+      await store.ping();
+      expect(store.numbers()).toMatchObject({ isReachable: true, isWriteFailing: false });
       await store.submissions.put([recordOf("later")]);
       await store.close();
       const repeated = await files.store(join(disk, "data"));

@@ -223,7 +223,7 @@ export class GatewayLife {
       handle: options.fastPath,
       nowMs: () => Number(clock.monotonicNs()) / 1e6,
     });
-    const keyRing = new KeyRing(() => fastPath.keysChanged());
+    const keyRing = new KeyRing(() => fastPath.forgetAll());
     const publicKeyStore = new SqlPublicKeyStore(driver);
     const publicKeys = new PublicKeys({
       store: publicKeyStore,

@@ -18,7 +18,7 @@ export const filesOfFullRun: readonly string[] = [
   "test/**/*-postgres.test.ts",
   "test/**/postgres/*.test.ts",
   "test/**/postgres.test.ts",
-  "test/**/disk-full.test.ts",
+  "test/**/{disk-full,full-disk}.test.ts",
   "test/**/interop/*.test.ts",
   "test/platform/portal/page/{browser,load}.test.ts",
   "test/platform/metrics/{alerts,prometheus}.test.ts",

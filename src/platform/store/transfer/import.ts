@@ -8,9 +8,9 @@
 import { createHash } from "node:crypto";
 import { closeSync } from "node:fs";
 import { open } from "node:fs/promises";
-import { messageOf, quote, reworded, ShredwayError, storeCodeOf } from "../../../core/errors.ts";
+import { messageOf, quote, reworded, ShredwayError } from "../../../core/errors.ts";
 import { openRegularFile } from "../../../core/files.ts";
-import type { Row, SqlDriver } from "../driver.ts";
+import { isRefusedChange, type Row, type SqlDriver } from "../driver.ts";
 import { migrate, migrations } from "../migrations.ts";
 import { DatabaseLoader } from "./database-loader.ts";
 import {
@@ -258,12 +258,6 @@ function* pagesOfOneTable(rows: readonly ImportedRow[]): Generator<readonly Impo
   }
 }
 
-/** Rejected by the database for its content; the row may be duplicated. */
-function isRefusedRow(error: unknown): boolean {
-  const code = storeCodeOf(error);
-  return code !== undefined && /^(SQLITE_CONSTRAINT|2[23])/.test(code);
-}
-
 async function add(
   loader: DatabaseLoader,
   path: string,
@@ -277,7 +271,7 @@ async function add(
       page.map(({ row }) => row),
     );
   } catch (refused) {
-    if (!isRefusedRow(refused)) throw refused;
+    if (!isRefusedChange(refused)) throw refused; // the row may be duplicated
     // One by one, to find the row.
     for (const { table, row, number } of page) {
       try {
