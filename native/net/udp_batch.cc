@@ -256,6 +256,8 @@ void SendBatch::add(const PayloadGroup& group, const sockaddr* address, socklen_
 
 void SendBatch::flush() { deliver(messages_->queued); }
 
+size_t SendBatch::size() const { return messages_->queued.count; }
+
 // A short sendmmsg does not return the reason; the next call, which starts at that message, does.
 // At most kIcmpAttemptsMax + kInterruptionsMax calls per message.
 void SendBatch::deliver(Queue& queue) {

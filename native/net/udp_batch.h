@@ -121,6 +121,7 @@ class SendBatch {
   // message that the path refuses is sent again as single datagrams. The observer is called before
   // this returns, once per message (or single datagram).
   void flush();
+  size_t size() const;  // messages that wait for the flush
 
   // Forgets which destinations have refused GSO. Without this, they never get it again.
   void forget_refusals() { refused_gso_.reset(); }

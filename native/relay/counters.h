@@ -39,6 +39,7 @@ namespace shredway {
   X(resigned)            /* first arrivals of shreds with a retransmitter signature */             \
   X(receive_drops) /* datagrams that the kernel dropped because the receive buffer was full */     \
   X(filtered)      /* datagrams that the receive filter dropped: neither shred nor challenge */    \
+  X(misdirected)   /* shreds of FEC sets that the steering gives to another worker */              \
   X(xdp_received)  /* datagrams received by AF_XDP, among `received` */                            \
   X(xdp_refused)   /* frames of AF_XDP that the network stack would have dropped */                \
   X(xdp_drops)     /* datagrams for AF_XDP that found no frame, among `receive_drops` */           \

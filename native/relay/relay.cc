@@ -158,6 +158,7 @@ std::string Relay::start_workers(const RelayOptions& options, std::vector<Worker
   for (uint32_t i = 0; i < options.workers; i++) {
     WorkerOptions worker_options = options.worker;
     worker_options.number = i;
+    worker_options.worker_count = options.workers;
     worker_options.sender_threads = sender_threads_;
     worker_options.slot_bounds = &slot_bounds_;
     worker_options.filtered = filters_noise(options);

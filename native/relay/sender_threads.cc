@@ -141,6 +141,7 @@ void SenderThreads::divide(size_t target_count) {
 
 // The own share first, then what is left of the others.
 void SenderThreads::send_shares(size_t own_share, TargetBatch& batch) {
+  batch.alternate(rotation_);
   for (size_t i = 0; i < shares_.size(); i++)
     send_share(shares_[(own_share + i) % shares_.size()], batch);
 }
@@ -150,8 +151,9 @@ void SenderThreads::send_share(Share& share, TargetBatch& batch) {
     const uint32_t begin = share.claimed.fetch_add(kTargetsPerClaim, std::memory_order_relaxed);
     if (begin >= share.count) return;
     const uint32_t end = std::min(begin + kTargetsPerClaim, share.count);
+    const uint32_t start = rotation_ % share.count;  // first: a sum with the rotation may overflow
     for (uint32_t i = begin; i < end; i++)
-      batch.add(targets_[share.first + (i + rotation_) % share.count], *groups_);
+      batch.add(targets_[share.first + (start + i) % share.count], *groups_);
     batch.flush();
   }
 }

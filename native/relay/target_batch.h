@@ -35,15 +35,19 @@ class TargetBatch {
   void add(const TransmitTarget& target, const PayloadGroup& group) {
     SendBatch& batch = target.is_ipv4() ? ipv4_ : ipv6_;
     batch.add(group, &target.address, target.address_bytes(), target.tag);
+    // Together, so that the family with fewer targets does not wait for the end of a large list.
+    if (ipv4_.size() + ipv6_.size() >= kSendBatchMax) flush();
   }
   void add(const TransmitTarget& target, const TransmitGroups& groups) {
     for (const PayloadGroup& group : groups[target.kind])
       if (group.count > 0) add(target, group);
   }
   void flush() {
-    ipv4_.flush();
-    ipv6_.flush();
+    (ipv6_first_ ? ipv6_ : ipv4_).flush();
+    (ipv6_first_ ? ipv4_ : ipv6_).flush();
   }
+  // The family to flush first. It alternates with the rotation, so that none is always last.
+  void alternate(uint32_t rotation) { ipv6_first_ = rotation % 2 == 1; }
 
   void forget_refusals() {
     ipv4_.forget_refusals();
@@ -58,6 +62,7 @@ class TargetBatch {
 
  private:
   SendBatch ipv4_, ipv6_;
+  bool ipv6_first_ = false;
 };
 
 }  // namespace shredway

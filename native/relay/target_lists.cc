@@ -24,7 +24,7 @@ TransmitTarget target_of(const Destination& destination) {
   return target;
 }
 
-size_t clone_list_of(const TransmitTarget& target) {
+size_t kind_and_family(const TransmitTarget& target) {
   return target.kind * 2u + (target.is_ipv4() ? 0 : 1);
 }
 
@@ -42,7 +42,7 @@ bool may_clone(const Target& each, const TargetRules& rules) {
 DividedTargets divide(const std::vector<Target>& targets, const TargetRules& rules) {
   DividedTargets divided;
   for (const Target& each : targets) {
-    if (may_clone(each, rules)) divided.by_clone[clone_list_of(each.target)].push_back(each);
+    if (may_clone(each, rules)) divided.by_clone[kind_and_family(each.target)].push_back(each);
     else divided.by_socket.push_back(each.target);
   }
   for (auto& cloned : divided.by_clone)
@@ -70,7 +70,7 @@ TargetLists::List list_of(DividedTargets& divided, std::span<const CloneLists::L
   TargetLists::List list;
   list.targets = std::move(divided.by_socket);
   list.by_socket = static_cast<uint32_t>(list.targets.size());
-  for (const TransmitTarget& target : list.targets) list.socket_kinds[target.kind]++;
+  for (const TransmitTarget& target : list.targets) list.socket_counts[kind_and_family(target)]++;
   for (size_t i = 0; i < kCloneListsPerList; i++) {
     list.by_clone[i] = {static_cast<uint32_t>(list.targets.size()),
                         static_cast<uint32_t>(divided.by_clone[i].size())};

@@ -62,7 +62,8 @@ class TargetLists {
   struct List {
     std::vector<TransmitTarget> targets;  // targets by socket first, then those of each clone list
     uint32_t by_socket = 0;
-    std::array<uint32_t, kTransmitKinds> socket_kinds{};  // targets by socket of each kind
+    // Numbers of targets by socket, and targets of each clone list; both by kind and family.
+    std::array<uint32_t, kCloneListsPerList> socket_counts{};
     std::array<Range, kCloneListsPerList> by_clone{};
   };
 

@@ -1,6 +1,7 @@
 #include "relay/transmit.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 
 #include "net/udp_socket.h"
@@ -79,17 +80,52 @@ std::span<const TransmitTarget> Transmit::socket_targets(uint32_t list) const {
 
 // ---- packet path ----------------------------------------------------------------------------
 
+// Send paths of the payloads of a list.
+Transmit::SendPaths Transmit::paths_of(uint32_t list, const Groups& groups) const {
+  const TargetLists::List& to = lists_->lists()[list];
+  SendPaths paths = 0;
+  for (size_t i = 0; i < kCloneListsPerList; i++) {
+    const std::array<PayloadGroup, kTransmitGroups>& payloads = groups[i / 2];
+    if (payloads[0].count + payloads[1].count == 0) continue;
+    const size_t family = family_of(i);
+    const bool has_clones = to.by_clone[i].count > 0;
+    const bool clones = has_clones && !clones_closed_ && !refused_[family];
+    if (to.socket_counts[i] > 0 || (has_clones && !clones)) paths |= socket_path(family);
+    if (!clones) continue;
+    // AF_XDP sends the frames of both families together, but each interface sends alone.
+    if (interfaces_.empty()) paths |= clone_path(family);
+    else paths |= interfaces_.size() == 1 ? clone_path(0) : clone_path(0) | clone_path(1);
+  }
+  return paths;
+}
+
+// Returns false if the list has nothing to send. Lists that leave by the same single send path
+// share system calls. In any other case the earlier lists leave now, because each send path is
+// flushed apart.
+bool Transmit::begin_list(uint32_t list, const Groups& groups) {
+  SendPaths paths = paths_of(list, groups);
+  if (paths == 0) return false;
+  if (queued_ && std::popcount(queued_ | paths) > 1) {
+    flush();
+    paths = paths_of(list, groups);  // the kernel may have refused clones
+  }
+  queued_ |= paths;
+  return true;
+}
+
 void Transmit::add(uint32_t list, const Groups& groups, bool recovered) {
-  if (clone_targets_[0] + clone_targets_[1] > 0) add_by_clone(list, groups, recovered);
+  if (!begin_list(list, groups)) return;
+  const uint32_t rotation = rotations_[list][recovered]++;
+  by_socket_.alternate(rotation);
+  if (clone_targets_[0] + clone_targets_[1] > 0) add_by_clone(list, groups, rotation, recovered);
   const std::span<const TransmitTarget> targets = socket_targets(list);
   if (senders_ && is_worth_dividing(list, groups)) {
-    by_socket_.flush();  // of lists that were added before
-    senders_->send_to_all(targets, groups, rotations_[list]++, by_socket_);
+    flush();  // of lists that were added before
+    senders_->send_to_all(targets, groups, rotation, by_socket_);
     return;
   }
   const size_t size = targets.size();
-  const size_t start = size > 0 ? rotations_[list] % size : 0;
-  rotations_[list]++;
+  const size_t start = size > 0 ? rotation % size : 0;
   for (size_t i = 0; i < size; i++) {
     const size_t place = start + i < size ? start + i : start + i - size;
     by_socket_.add(targets[place], groups);
@@ -99,14 +135,16 @@ void Transmit::add(uint32_t list, const Groups& groups, bool recovered) {
 bool Transmit::is_worth_dividing(uint32_t list, const Groups& groups) const {
   uint64_t messages = 0;
   for (size_t kind = 0; kind < kTransmitKinds; kind++) {
-    const uint64_t targets = lists_->lists()[list].socket_kinds[kind];
+    const auto& counts = lists_->lists()[list].socket_counts;
+    const uint64_t targets = uint64_t{counts[2 * kind]} + counts[2 * kind + 1];
     for (const PayloadGroup& group : groups[kind])
       messages += targets * (sockets_.gso ? std::min(group.count, 1u) : group.count);
   }
   return messages >= SenderThreads::kMessagesLeast;
 }
 
-void Transmit::add_by_clone(uint32_t list, const Groups& groups, bool recovered) {
+void Transmit::add_by_clone(uint32_t list, const Groups& groups, uint32_t rotation,
+                            bool recovered) {
   const TargetLists::List& to = lists_->lists()[list];
   for (size_t i = 0; i < kCloneListsPerList; i++) {
     const TargetLists::Range& range = to.by_clone[i];
@@ -118,9 +156,12 @@ void Transmit::add_by_clone(uint32_t list, const Groups& groups, bool recovered)
     for (const PayloadGroup& group : groups[i / 2]) {
       if (group.count == 0) continue;
       clone_->add(static_cast<uint32_t>(list * kCloneListsPerList + i), group,
-                  rotations_[list] % range.count, recovered);
+                  rotation % range.count, recovered);
     }
   }
+  // A list with several send paths is alone in the queue. Its messages by socket may fill a batch,
+  // which is sent at once: the clones must not wait for that.
+  if (std::popcount(queued_) > 1) clone_->flush();
 }
 
 void Transmit::add_all_by_socket(std::span<const TransmitTarget> targets,
@@ -137,6 +178,7 @@ void Transmit::add_all_by_socket(std::span<const TransmitTarget> targets,
 void Transmit::flush() {
   if (clone_) clone_->flush();
   by_socket_.flush();
+  queued_ = 0;
   if (clones_broken_ && !clones_closed_) close_clones();
 }
 
@@ -158,6 +200,7 @@ void Transmit::not_cloned(uint32_t clone_list, uint32_t from, uint32_t count,
   const TargetLists::List& list = lists_->lists()[clone_list / kCloneListsPerList];
   const TargetLists::Range& range = list.by_clone[clone_list % kCloneListsPerList];
   clone_fallbacks_ += uint64_t{count} * group.count;
+  queued_ |= socket_path(family_of(clone_list));
   for (uint32_t i = 0; i < count; i++)
     by_socket_.add(list.targets[range.first + (from + i) % range.count], group);
 }

@@ -3,8 +3,10 @@
 // The worker sets the target lists (target_lists.h) and adds the payloads for each kind of target.
 // Targets of the clone lists are cloned to, or get whole frames by AF_XDP. All others, and those
 // for which the kernel refused that, get datagrams of a socket, with the sender threads if these
-// exist and there is enough to send. Each target of a list gets each payload once, in one
-// way. Belongs to one worker's thread; no allocation after construction and start_senders().
+// exist and there is enough to send. Each target of a list gets each payload once, by one send
+// path. Everything of a list is sent before anything of the next list, with one exception: a target
+// whose clone the kernel refused may get its datagram after the clones of the next list. Belongs to
+// one worker's thread; no allocation after construction and start_senders().
 #pragma once
 
 #include <array>
@@ -67,10 +69,11 @@ class Transmit final : private ListObserver {
   // kTransmitListsMax lists. Only between flush() and add().
   void set_lists(const TargetLists& lists);
   // Adds the groups for all targets of the list. The start rotates, so that no target is always
-  // last. Payloads must stay valid until the flush. `recovered`: clones are counted apart. With
-  // sender threads, all targets of a large list have their datagrams when this returns.
+  // last. Sends what was added before, unless both leave by the same single send path. Payloads
+  // must stay valid until the flush. `recovered`: clones are counted apart. With sender threads,
+  // all targets of a large list have their datagrams when this returns.
   void add(uint32_t list, const Groups& groups, bool recovered);
-  // Sends everything: clones first, because they reach many targets at little cost.
+  // Sends everything. Clones of a list go first, because they reach many targets at little cost.
   void flush();
   // Reports to the observer the clones and refusals since the last call. Every kRetryAfter_ns it
   // also tries again what the kernel refused. Call it regularly.
@@ -100,9 +103,16 @@ class Transmit final : private ListObserver {
   uint64_t sender_cpu_ns() const { return senders_ ? senders_->cpu_ns() : 0; }
 
  private:
+  // Clones and sockets of each address family, as bits. Each of these sends in the order of add().
+  using SendPaths = uint32_t;
+  static constexpr SendPaths clone_path(size_t family) { return 1u << family; }
+  static constexpr SendPaths socket_path(size_t family) { return 4u << family; }
+
+  SendPaths paths_of(uint32_t list, const Groups& groups) const;
+  bool begin_list(uint32_t list, const Groups& groups);
   std::span<const TransmitTarget> socket_targets(uint32_t list) const;
   void close_clones();
-  void add_by_clone(uint32_t list, const Groups& groups, bool recovered);
+  void add_by_clone(uint32_t list, const Groups& groups, uint32_t rotation, bool recovered);
   void add_all_by_socket(std::span<const TransmitTarget> targets,
                          const std::array<PayloadGroup, kTransmitGroups>& groups);
   bool is_worth_dividing(uint32_t list, const Groups& groups) const;
@@ -119,7 +129,9 @@ class Transmit final : private ListObserver {
   std::vector<uint32_t> interfaces_;  // of AF_XDP
   CloneFamilies families_;
   const TargetLists* lists_ = nullptr;
-  std::array<uint32_t, kTransmitListsMax> rotations_{};
+  // The second number is for recovered shreds. Both rotate evenly, however such sends alternate.
+  std::array<std::array<uint32_t, 2>, kTransmitListsMax> rotations_{};
+  SendPaths queued_ = 0;                     // of the lists that were added since the last flush
   std::array<uint32_t, 2> clone_targets_{};  // of the clone lists, by family
   std::array<bool, 2> refused_{};            // families whose triggers the kernel refused
   uint64_t retried_ns_ = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "net/steering.h"
 #include "relay/lead_times.h"
 #include "system/privileges.h"
 
@@ -72,6 +73,7 @@ bool Worker::examine(const ReceivedPacket& packet, const Origin& from) {
   }
   for (size_t i = 0; i < candidate_count_; i++)
     if (same_identity(candidates_[i].shred, shred)) return false;
+  count_misdirected(shred);
 
   // The signature binds the root and the root binds the bytes. A packet with a known signature and
   // a served identity therefore is a duplicate and needs no hash. When feeds are measured, each
@@ -91,6 +93,14 @@ bool Worker::examine(const ReceivedPacket& packet, const Origin& from) {
   candidates_[candidate_count_++] = candidate;
   if (candidate_count_ == kMerkleLanes) settle_candidates();
   return true;
+}
+
+// The kernel steers the parts of a segmented or joined datagram together, by the first one. Another
+// worker may get copies of the others, and both then send them.
+void Worker::count_misdirected(const Shred& shred) {
+  const uint32_t workers = options_.worker_count;
+  if (workers > 1 && steered_worker(shred.slot, shred.fec_set_index, workers) != options_.number)
+    (*counters_)[WorkerCounter::misdirected].add(1);
 }
 
 const Source* Worker::source_of(const ReceivedPacket& packet, const Origin& from) const {

@@ -71,6 +71,7 @@ struct SlotBounds {
 
 struct WorkerOptions {
   uint32_t number = 0;
+  uint32_t worker_count = 1;  // of the relay; the kernel steers each FEC set to one of them
   bool authenticate = true;
   uint16_t shred_version = 0;  // 0: any
   uint32_t tier_count = 1;
@@ -213,6 +214,7 @@ class Worker final : private TransmitObserver {
   void handle_batch(std::span<const ReceivedPacket> packets, const Origin& from);
   bool examine(const ReceivedPacket& packet, const Origin& from);
   const Source* source_of(const ReceivedPacket& packet, const Origin& from) const;
+  void count_misdirected(const Shred& shred);
   bool refuse(const ReceivedPacket& packet, const Origin& from, uint16_t source, Verdict verdict);
   void settle_candidates();
   void record_arrival(const Candidate& candidate) {

@@ -103,6 +103,7 @@ struct SendersFixture {
   std::vector<TransmitTarget> targets;
   std::unique_ptr<SenderThreads> threads;
   uint32_t sends = 0;
+  uint32_t first_rotation = 0;
 
   // Targets of both address families; every third is of the second kind.
   explicit SendersFixture(uint32_t count, uint32_t poll_us = 0, uint32_t target_count = kTargets) {
@@ -127,7 +128,7 @@ struct SendersFixture {
     TransmitGroups groups{};
     groups[0] = {PayloadGroup{parts.data(), 2, 8}, PayloadGroup{&parts[2], 1, 8}};
     groups[1] = {PayloadGroup{parts.data(), 2, 8}, PayloadGroup{nullptr, 0, 8}};
-    threads->send_to_all(targets, groups, sends++, own);
+    threads->send_to_all(targets, groups, first_rotation + sends++, own);
     payloads = {~0ull, ~0ull, ~0ull};  // nobody may read them now
   }
   void check_all_sent() {
@@ -230,6 +231,14 @@ TEST(sender_threads_send_to_few_targets) {
     for (int i = 0; i < 50; i++) fixture.send();
     fixture.check_all_sent();
   }
+}
+
+// The rotation counts batches and begins again at 0; a share has 66 or 67 targets.
+TEST(sender_threads_send_to_each_target_when_the_rotation_overflows) {
+  SendersFixture fixture(2);
+  fixture.first_rotation = ~0u - 150;
+  for (int i = 0; i < 300; i++) fixture.send();
+  fixture.check_all_sent();
 }
 
 // A thread that does not begin in time is not waited for, its targets miss nothing, and it takes

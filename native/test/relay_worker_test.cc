@@ -1,9 +1,12 @@
 // The relay over real sockets: sources send, destinations receive, counters and bytes must agree.
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <random>
 
 #include "loopback_relay.h"
+#include "net/steering.h"
+#include "net_support.h"
 
 using namespace shredway;
 using namespace shredway::test;
@@ -13,6 +16,23 @@ namespace {
 std::vector<Bytes> cut(std::vector<Bytes> packets) {
   for (Bytes& packet : packets) packet.resize((packet[64] & 0xc0) == 0x40 ? 1228 : 1203);
   return packets;
+}
+
+// Opens a relay with two workers on a port that was free just before, with one source.
+std::unique_ptr<Relay> open_two_workers(const Endpoint& destination) {
+  RelayOptions options;
+  {
+    const Peer probe;
+    options.listen = {probe.endpoint()};
+  }
+  options.workers = 2;
+  options.worker = LoopbackRelay::default_worker();
+  auto relay = test::open_relay(options);
+  if (!relay) return nullptr;
+  publish_to(*relay, &Relay::publish_sources, source_table({{"127.0.0.11", 32, 0, 0}}));
+  publish_to(*relay, &Relay::publish_fanout, fanout_table({{destination, 0, 0}}));
+  publish_to(*relay, &Relay::publish_leaders, leader_table(leader_key(1), kSlot, 10));
+  return relay;
 }
 
 }  // namespace
@@ -326,25 +346,10 @@ TEST(worker_a_dead_destination_does_not_affect_others) {
 }
 
 TEST(worker_two_workers_share_a_port_but_no_fec_set) {
-  RelayOptions options;
-  {
-    const Peer probe;
-    options.listen = {probe.endpoint()};
-  }
-  options.workers = 2;
-  options.worker = LoopbackRelay::default_worker();
-  std::string error;
-  const auto relay = Relay::open(options, error);
-  CHECK_EQ(error, std::string());
+  Peer destination;
+  const auto relay = open_two_workers(destination.endpoint());
   if (!relay) return;
   const Peer source("127.0.0.11");
-  Peer destination;
-  const Bytes sources = source_table({{"127.0.0.11", 32, 0, 0}});
-  const Bytes fanout = fanout_table({{destination.endpoint(), 0, 0}});
-  const Bytes leaders = leader_table(leader_key(1), kSlot, 10);
-  relay->publish_sources(sources.data(), sources.size());
-  relay->publish_fanout(fanout.data(), fanout.size());
-  relay->publish_leaders(leaders.data(), leaders.size());
   const auto slot = make_slot({.slot = kSlot, .fec_sets = 24});
   auto twice = slot.packets;
   twice.insert(twice.end(), slot.packets.begin(), slot.packets.end());
@@ -368,6 +373,49 @@ TEST(worker_two_workers_share_a_port_but_no_fec_set) {
   CHECK_EQ(slots[3], 24u * 32);
   CHECK_EQ(slots[4], 24u * 32);
   CHECK_EQ(slots[6], 24u * 32);
+  for (size_t w = 0; w < 2; w++)
+    CHECK_EQ(words[w * kWorkerCounterCount + size_t(WorkerCounter::misdirected)], 0u);
+}
+
+// The kernel steers a segmented message of this host by its first shred.
+TEST(worker_counts_shreds_that_a_segmented_message_brought_to_the_wrong_worker) {
+  const Peer destination;
+  const auto relay = open_two_workers(destination.endpoint());
+  if (!relay) return;
+  auto packets = make_slot({.slot = kSlot, .fec_sets = 6}).packets;
+  std::erase_if(packets, [](const Bytes& packet) { return packet.size() != kDataShredBytes; });
+  std::shuffle(packets.begin(), packets.end(), std::mt19937(9));
+  packets.resize(kGsoSegmentsMax);
+  std::vector<iovec> parts;
+  uint64_t misdirected = 0;
+  std::optional<uint32_t> first;
+  for (Bytes& packet : packets) {
+    parts.push_back({packet.data(), packet.size()});
+    Shred shred;
+    CHECK(check_packet(packet.data(), packet.size(), shred) == Verdict::first);
+    const uint32_t worker = steered_worker(shred.slot, shred.fec_set_index, 2);
+    misdirected += worker != first.value_or(worker);
+    if (!first) first = worker;
+  }
+  CHECK(misdirected > 0);
+  const SocketResult from = open_send_socket({ipv4_endpoint("127.0.0.11", 0), 4u << 20});
+  CHECK_EQ(from.error, std::string());
+  SendCounts counts;
+  SendBatch batch(from.socket.fd(), true, counts);
+  const Address to(relay->addresses()[0]);
+  batch.add({parts.data(), static_cast<uint32_t>(parts.size()), kDataShredBytes}, to.get(),
+            to.bytes, 0);
+  batch.flush();
+  if (batch.gso_fallbacks() > 0) SKIP("needs UDP segmentation");
+  const SnapshotLayout layout = relay->layout(1, 1);
+  std::vector<uint64_t> words(layout.words);
+  CHECK(eventually([&] {
+    relay->snapshot(layout, words.data());
+    return words[layout.sources_begin] == packets.size();  // all are first arrivals
+  }));
+  if (words[(1 - *first) * kWorkerCounterCount + size_t(WorkerCounter::received)] > 0)
+    SKIP("needs tx-udp-segmentation of the loopback interface");
+  CHECK_EQ(words[*first * kWorkerCounterCount + size_t(WorkerCounter::misdirected)], misdirected);
 }
 
 TEST(relay_refuses_invalid_options) {

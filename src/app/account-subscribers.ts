@@ -54,6 +54,7 @@ export class AccountSubscribers {
         publicKey,
         tier: tiers.tierOf(accountId),
         destinations: destinationsPerKey,
+        accountId,
       }));
     if (isDeepStrictEqual(next, this.#present)) return;
     try {

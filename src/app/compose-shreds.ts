@@ -31,7 +31,7 @@ import { PendingRegistrations } from "../shreds/registrations/pending-registrati
 import { TipRegistrar } from "../shreds/registrations/registrar.ts";
 import { AccountTiers } from "../shreds/tiers/account-tiers.ts";
 import { TierLeadership } from "../shreds/tiers/tier-leadership.ts";
-import { ShredSalesService } from "./shred-sales.ts";
+import { type LeaseCounts, ShredSalesService } from "./shred-sales.ts";
 import { tierRulesOf } from "./tier-rules.ts";
 
 interface ShredSalesOptions {
@@ -87,6 +87,7 @@ function ownTest(
 
 async function openDestinations(
   { config, store, relay, regionProblem, clock, log }: ShredSalesOptions,
+  leases: LeaseCounts,
   opened: { close(): void | Promise<void> }[],
 ): Promise<{ challenges: ChallengeSocket; destinations: AccountDestinations }> {
   const { listen, listenIpv6 } = config.delivery.proof;
@@ -112,6 +113,7 @@ async function openDestinations(
       openProbe: (address, datagram) => ReachabilityProbe.open(address, datagram),
       isOwnListener: ownTest(config, listeners, clock),
       regionProblem: (region) => regionProblem?.(region) ?? null,
+      countLeases: (accountId) => leases.of?.(accountId) ?? 0,
     },
     destinationSettingsOf(config),
   );
@@ -144,7 +146,8 @@ export async function openShredSales(options: ShredSalesOptions): Promise<ShredS
   const { config, relay, store, clock, tierClock, log, verifier, addresses } = options;
   const opened: { close(): void | Promise<void> }[] = [];
   try {
-    const { challenges, destinations } = await openDestinations(options, opened);
+    const leases: LeaseCounts = {};
+    const { challenges, destinations } = await openDestinations(options, leases, opened);
     const rules = tierRulesOf(config);
     const settled = new Map<string, number>();
     const registrations = new PendingRegistrations({
@@ -191,6 +194,7 @@ export async function openShredSales(options: ShredSalesOptions): Promise<ShredS
       settled,
       destinations,
       challenges,
+      leases,
       log,
     });
   } catch (error) {

@@ -9,6 +9,7 @@ import type { Logger } from "../core/log.ts";
 import type { ShredSales } from "../gateway/methods/dependencies.ts";
 import type { ShredSaleFacts } from "../platform/metrics/account-list.ts";
 import type { RelayService } from "../relay/relay-service.ts";
+import type { AccountAddresses } from "../relay/shredstream/subscriber-leases.ts";
 import type { ChallengeSocket } from "../shreds/destinations/challenge-socket.ts";
 import { destinationSettingsOf } from "../shreds/destinations/destination-rules.ts";
 import type { AccountDestinations } from "../shreds/destinations/destinations.ts";
@@ -31,7 +32,14 @@ interface ShredSalesDependencies {
   readonly settled: ReadonlyMap<string, number>;
   readonly destinations: AccountDestinations;
   readonly challenges: Pick<ChallengeSocket, "close">;
+  readonly leases: LeaseCounts;
   readonly log: Logger;
+}
+
+/** Addresses of ShredStream proxies by account. */
+export interface LeaseCounts {
+  /** Absent: no proxies are served. */
+  of?: (accountId: string) => number;
 }
 
 export interface ShredSalesSnapshot {
@@ -47,6 +55,7 @@ export class ShredSalesService implements ShredSales {
   readonly #dependencies: ShredSalesDependencies;
   readonly #ends: (() => void)[] = [];
   #region: string;
+  #addressesMax: number;
   #isPlanned = false;
   #isClosed = false;
   #served = 0;
@@ -54,7 +63,9 @@ export class ShredSalesService implements ShredSales {
 
   constructor(dependencies: ShredSalesDependencies) {
     this.#dependencies = dependencies;
-    this.#region = destinationSettingsOf(dependencies.config).region;
+    const { region, perAccountMax } = destinationSettingsOf(dependencies.config);
+    this.#region = region;
+    this.#addressesMax = perAccountMax;
   }
 
   /** Restores the state of an earlier process. No shred is sent before. Throws ShredwayError. */
@@ -91,6 +102,17 @@ export class ShredSalesService implements ShredSales {
     this.#plan();
   }
 
+  /** Number of destinations of an account, and the limit of destinations and proxies together. */
+  readonly addressesOf = (accountId: string): AccountAddresses => ({
+    destinations: this.destinations.ofAccount(accountId).length,
+    max: this.#addressesMax,
+  });
+
+  /** From now on, addresses of proxies count as addresses of their accounts. */
+  countLeases(of: (accountId: string) => number): void {
+    this.#dependencies.leases.of = of;
+  }
+
   /** The region whose destinations this relay serves. */
   get region(): string {
     return this.#region;
@@ -102,6 +124,7 @@ export class ShredSalesService implements ShredSales {
   apply(config: Config): void {
     const settings = destinationSettingsOf(config);
     this.#region = settings.region;
+    this.#addressesMax = settings.perAccountMax;
     this.#dependencies.destinations.apply(settings);
     this.#plan();
   }

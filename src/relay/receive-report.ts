@@ -1,17 +1,25 @@
 // Receive report: the log lines about receiving by AF_XDP, at the start and when an interface stops or
-// goes on.
+// goes on, and about shreds that reached the wrong worker.
 //
 // Called by relay-service.ts. Its check also lets the data plane follow the addresses of the machine.
 
 import type { Logger } from "../core/log.ts";
 import type { Relay } from "./data-plane/relay.ts";
+import type { RelaySnapshot } from "./data-plane/snapshot.ts";
+
+type WorkerSnapshot = RelaySnapshot["workers"][number];
+
+interface ReceivingRelay extends Pick<Relay, "receiveInterfaces" | "updateReceiving"> {
+  snapshot(): { readonly workers: readonly Pick<WorkerSnapshot, "misdirected">[] };
+}
 
 export class ReceiveReport {
-  readonly #relay: Pick<Relay, "receiveInterfaces" | "updateReceiving">;
+  readonly #relay: ReceivingRelay;
   readonly #log: Logger;
   #problems: readonly string[] = [];
+  #hasWarnedOfSteering = false;
 
-  constructor(relay: Pick<Relay, "receiveInterfaces" | "updateReceiving">, log: Logger) {
+  constructor(relay: ReceivingRelay, log: Logger) {
     this.#relay = relay;
     this.#log = log;
   }
@@ -26,8 +34,13 @@ export class ReceiveReport {
     );
   }
 
-  /** Reports each problem once, and its end. */
+  /** Reports each problem once, and the end of those that can end without an operator. */
   check(): void {
+    this.#checkInterfaces();
+    this.#checkSteering();
+  }
+
+  #checkInterfaces(): void {
     if (this.#relay.receiveInterfaces === null) return;
     const now = this.#relay.updateReceiving();
     for (const problem of now) {
@@ -39,5 +52,20 @@ export class ReceiveReport {
     if (now.length === 0 && this.#problems.length > 0)
       this.#log.info("relay: AF_XDP receives again on all of its interfaces");
     this.#problems = now;
+  }
+
+  #checkSteering(): void {
+    if (this.#hasWarnedOfSteering) return;
+    const { workers } = this.#relay.snapshot();
+    const count = workers.reduce((total, { misdirected }) => total + misdirected, 0n);
+    if (count === 0n) return;
+    this.#hasWarnedOfSteering = true;
+    this.#log.warn(
+      `relay: ${count} shreds reached a worker that does not handle their FEC sets, so destinations may get ` +
+        "such shreds twice: the kernel steered several datagrams by the first one. If the source runs on this " +
+        "host, it sends segmented messages (UDP GSO): ethtool -K IFACE tx-udp-segmentation off, with the " +
+        "interface by which it sends (lo, veth). Otherwise: ethtool -K IFACE rx-gro-list off, with the interface " +
+        "that receives, or relay.workers: 1; see docs/tuning.md",
+    );
   }
 }

@@ -82,6 +82,8 @@ export class RelayService {
   /** The current slot and the slot duration. */
   readonly slots: SlotClockUpdates;
   readonly #floor: SlotFloor | undefined;
+  /** data.directory without a gateway, which reports this key itself. */
+  readonly #ownFolder: string | undefined;
   #watch: ScheduleCheck | undefined;
   readonly #traffic = new TrafficCheck();
   readonly #transmit: TransmitReport;
@@ -138,6 +140,7 @@ export class RelayService {
     this.discovery = this.#makeDiscovery(dependencies);
     this.traces = new TraceDelays(() => this.relay.drainTraces(), this.#clock);
     this.#listenerReached = this.#readListeners();
+    if (!dependencies.config.http) this.#ownFolder = dependencies.config.data.directory;
     this.#floor = this.#openFloor(dependencies); // before the sources, so before the first shred
     this.#publish(this.#inForce);
     this.slots = new SlotClockUpdates(dependencies);
@@ -202,12 +205,14 @@ export class RelayService {
    * Applies the tables of `wanted` as far as a running relay can, and returns the keys that need a
    * restart. Throws ShredwayError if it rejects them; then nothing changed.
    */
-  apply({ relay: wanted, solana }: Config): readonly string[] {
+  apply({ relay: wanted, solana, data }: Config): readonly string[] {
     const restart = restartKeys(this.#inForce, wanted);
     const opened = this.#groupListeners;
     if (groupListenersOf(wanted.sources).some((listener) => !opened.includes(listener)))
       restart.push("relay.sources (a port of multicast groups)");
     if (solana?.rpc !== this.#solana?.rpc) restart.push("solana.rpc");
+    if (this.#floor && (this.#ownFolder ?? data.directory) !== data.directory)
+      restart.push("data.directory");
     this.#refuseWithoutNode(wanted);
     const askedBefore = this.#asksForLeaders(this.#inForce);
     this.#replace(withTablesOf(this.#inForce, wanted));

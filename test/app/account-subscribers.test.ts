@@ -60,47 +60,54 @@ data: { directory: ${folder} }
   const chance = { random: randomBytes(keyRandomBytes), nowNs: systemClock.nowNs() };
   const { text: key, key: ownKey } = await createKey(gateway.keys, settings, chance);
   await gateway.refreshKeys();
-  return {
-    service,
-    gateway,
-    accountId: ownKey.accountId,
-    base: `http://${gateway.addresses[0]}`,
-    key,
-  };
-}
-
-it("serves an account's public key by the account's tier, until it is removed", async () => {
-  const { service, gateway, accountId, base, key } = await open();
+  const base = `http://${gateway.addresses[0]}`;
+  const { accountId } = ownKey;
   const node = new RpcClient(`${base}/relay?api-key=${key}`);
-  const pair = new KeyPair(randomBytes(32));
+
   const channel = closing(
     new GrpcChannel({ url: `http://${service.subscribers?.address}`, clock: systemClock }),
   );
-  const login = () => authenticate(channel, pair);
-  await expect(login()).rejects.toThrow(/not registered/);
 
-  const expiresAt = new Date(Date.now() + 600_000).toISOString();
-  const claim = { publicKey: pair.address, purpose: "shredstream" as const, expiresAt };
-  const claimText = claimTextOf({ accountId, ...claim });
-  const signature = Buffer.from(pair.sign(Buffer.from(claimText))).toString("base64");
-  await node.call("registerPublicKey", [{ ...claim, signature }]);
-  await expect.poll(() => login().then(() => "in", String)).toBe("in");
-  const { access } = await login();
-  const heartbeat = () =>
-    sendHeartbeat(channel, access, { ip: "127.0.0.1", port: 9001n, regions: [] });
-  await expect(heartbeat()).rejects.toThrow(/has no tier/);
+  /** Registers the public key of a proxy. */
+  async function register(pair: KeyPair): Promise<void> {
+    const expiresAt = new Date(Date.now() + 600_000).toISOString();
+    const claim = { publicKey: pair.address, purpose: "shredstream" as const, expiresAt };
+    const claimText = claimTextOf({ accountId, ...claim });
+    const signature = Buffer.from(pair.sign(Buffer.from(claimText))).toString("base64");
+    await node.call("registerPublicKey", [{ ...claim, signature }]);
+    await expect.poll(() => authenticate(channel, pair).then(() => "in", String)).toBe("in");
+  }
 
-  const tip = Buffer.from(tipping({ tip: 10_000_000_000n })).toString("base64");
-  const body = JSON.stringify([{ transaction: tip, slot: 1 }]);
-  const answer = await fetch(`${base}/shred-pay?api-key=${key}&verbose=true`, {
-    method: "POST",
-    body,
-  });
-  expect(answer.status).toBe(200);
-  await expect.poll(() => heartbeat().catch(String)).toBe(120_000);
-  const tier = gateway.shreds?.tiers.tierOf(accountId);
+  async function payForTier(): Promise<void> {
+    const tip = Buffer.from(tipping({ tip: 10_000_000_000n })).toString("base64");
+    const body = JSON.stringify([{ transaction: tip, slot: 1 }]);
+    const url = `${base}/shred-pay?api-key=${key}&verbose=true`;
+    expect((await fetch(url, { method: "POST", body })).status).toBe(200);
+  }
+
+  /** The function sends a heartbeat for a UDP port of this machine. */
+  async function login(pair: KeyPair): Promise<(port: bigint) => Promise<number>> {
+    const { access } = await authenticate(channel, pair);
+    return (port) => sendHeartbeat(channel, access, { ip: "127.0.0.1", port, regions: [] });
+  }
+
   const destinations = () =>
     service.relay.snapshot().destinations.map((each) => [each.address, each.tier, each.name]);
+  return { service, gateway, accountId, node, register, payForTier, login, destinations };
+}
+
+it("serves an account's public key by the account's tier, until it is removed", async () => {
+  const { service, gateway, accountId, node, register, payForTier, login, destinations } =
+    await open();
+  const pair = new KeyPair(randomBytes(32));
+  await expect(login(pair)).rejects.toThrow(/not registered/);
+  await register(pair);
+  const heartbeatFor = await login(pair);
+  const heartbeat = () => heartbeatFor(9001n);
+  await expect(heartbeat()).rejects.toThrow(/has no tier/);
+  await payForTier();
+  await expect.poll(() => heartbeat().catch(String)).toBe(120_000);
+  const tier = gateway.shreds?.tiers.tierOf(accountId);
   const name = `one/${pair.address.slice(0, 8)} 127.0.0.1:9001`;
   expect(destinations()).toEqual([["127.0.0.1:9001", tier, name]]);
 
@@ -110,7 +117,33 @@ it("serves an account's public key by the account's tier, until it is removed", 
   await node.call("removePublicKey", [pair.address]);
   await until(() => destinations().length === 0, "the end of the lease");
   await expect(heartbeat()).rejects.toThrow(/not registered|token/);
-  await expect(login()).rejects.toThrow(/not registered/);
+  await expect(login(pair)).rejects.toThrow(/not registered/);
+});
+
+it("limits the destinations and proxies of an account together", async () => {
+  const { service, node, register, payForTier, login, destinations } = await open();
+  const pairs = Array.from({ length: 3 }, () => new KeyPair(randomBytes(32)));
+  for (const pair of pairs) await register(pair);
+  await payForTier();
+  const [first, second, third] = await Promise.all(pairs.map(login));
+  if (!first || !second || !third) throw new Error("expected three proxies");
+  await expect.poll(() => first(9001n).catch(String)).toBe(120_000);
+  await second(9002n);
+  await expect(third(9003n)).rejects.toThrow(
+    "RESOURCE_EXHAUSTED: the account uses 2 addresses (destinations: 0, proxies: 2); expected at most 2 " +
+      "together. Remove a destination or stop another proxy",
+  );
+  expect(await first(9001n)).toBe(120_000); // renewed
+
+  const add = () =>
+    node.call("addDestination", [{ region: "frankfurt", address: "127.0.0.1:9009" }]);
+  await expect(add()).rejects.toThrow(/the account already has the maximum number/);
+  await node.call("removePublicKey", [pairs[0]?.address]);
+  await until(() => destinations().length === 1, "the end of the first proxy's lease");
+  await add();
+  expect(await second(9002n)).toBe(120_000);
+  await expect(third(9003n)).rejects.toThrow(/destinations: 1, proxies: 1/);
+  expect(service.subscribers?.status().leases.get("tier-2")).toBe(1);
 });
 
 it("follows the tier of the account, and the end of the API key", async () => {
@@ -134,7 +167,8 @@ it("follows the tier of the account, and the end of the API key", async () => {
   apiKeys.clear();
   await clock.advance(900); // it must apply within a second
   const name = `one/${shredstream.slice(0, 8)}`;
-  const subscriber = { name, publicKey: shredstream, tier: null, destinations: 1 };
+  const accountId = apiKey("one").accountId;
+  const subscriber = { name, publicKey: shredstream, tier: null, destinations: 1, accountId };
   expect(published).toEqual([[subscriber], [{ ...subscriber, tier: "tier-1" }], []]);
 });
 

@@ -5,8 +5,9 @@ import { ReceiveReport } from "../../src/relay/receive-report.ts";
 function makeReport(receiveInterfaces: string | null) {
   const lines: string[] = [];
   const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
-  const state = { problems: [] as readonly string[] };
-  const relay = { receiveInterfaces, updateReceiving: () => state.problems };
+  const state = { problems: [] as readonly string[], misdirected: [0n, 0n] };
+  const snapshot = () => ({ workers: state.misdirected.map((misdirected) => ({ misdirected })) });
+  const relay = { receiveInterfaces, updateReceiving: () => state.problems, snapshot };
   const taken = () => lines.splice(0).map((line) => JSON.parse(line));
   return { report: new ReceiveReport(relay, log), state, taken };
 }
@@ -38,6 +39,24 @@ it("reports each problem once, and the end of all", () => {
   ]);
   expect(messages([])).toEqual(["relay: AF_XDP receives again on all of its interfaces"]);
   expect(messages([])).toEqual([]);
+});
+
+it("warns once of shreds that reached the wrong worker, with the remedies", () => {
+  const { report, state, taken } = makeReport(null);
+  report.check();
+  expect(taken()).toEqual([]);
+  state.misdirected = [2n, 5n];
+  report.check();
+  const [warning, ...others] = taken();
+  expect(others).toEqual([]);
+  expect(warning.msg).toMatch(
+    /^relay: 7 shreds reached a worker that does not handle their FEC sets/,
+  );
+  expect(warning.msg).toContain("ethtool -K IFACE tx-udp-segmentation off");
+  expect(warning.msg).toContain("ethtool -K IFACE rx-gro-list off");
+  state.misdirected = [2n, 50n];
+  report.check();
+  expect(taken()).toEqual([]);
 });
 
 it("is silent without AF_XDP", () => {

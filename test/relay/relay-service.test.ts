@@ -138,6 +138,18 @@ describe("RelayService", () => {
     service.close();
   });
 
+  it("reports that another folder needs a restart, since no gateway does", () => {
+    const { service, whole, lines, next } = openService(join(temporaryFolder(), "slot.json"));
+    next.text = `data: { directory: other }\n${text("")}`;
+    expect(whole.reload()).toBe(true);
+    expect(lines.at(-1)).toContain('restart needed for: data.directory"');
+    next.text = text("");
+    lines.length = 0;
+    expect(whole.reload()).toBe(true);
+    expect(lines.join()).not.toContain("restart needed");
+    service.close();
+  });
+
   it("reports that a gateway needs a restart", () => {
     const { service, whole, lines, next } = openService();
     const key = "11111111111111111111111111111111";

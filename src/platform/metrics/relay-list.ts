@@ -311,6 +311,11 @@ const workers: readonly RelayMetric[] = [
     (worker) => worker.receive_drops,
   ),
   ofWorkers(
+    "shredway_relay_worker_misdirected_total",
+    "Shreds that reached a worker that does not handle their FEC set, because the kernel steered several datagrams together.",
+    (worker) => worker.misdirected,
+  ),
+  ofWorkers(
     "shredway_relay_worker_xdp_received_total",
     "Datagrams that the worker received by AF_XDP, among all that it received.",
     (worker) => worker.xdp_received,

@@ -90,6 +90,7 @@ export const workerCounterNames = [
   "resigned",
   "receive_drops",
   "filtered",
+  "misdirected",
   "xdp_received",
   "xdp_refused",
   "xdp_drops",

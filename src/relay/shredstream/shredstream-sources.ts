@@ -6,6 +6,7 @@ import { familyOf, parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { RelayConfig } from "../../core/configuration/configuration.ts";
 import type { Logger } from "../../core/log.ts";
+import type { VerdictName } from "../data-plane/names.ts";
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
 import type { SubscriberKey } from "./block-engine.ts";
 import { Subscription, type SubscriptionSettings } from "./subscription.ts";
@@ -60,6 +61,18 @@ export function subscriptionFamily(
   const [family, ...others] = new Set(families);
   return others.length > 0 ? undefined : family === "ipv6" ? 6 : 4;
 }
+
+/** Verdicts of authentic shreds; without a leader schedule, nothing can be authenticated. */
+const countedVerdicts = [
+  "first",
+  "new_tier",
+  "equivocation",
+  "first_forwardable",
+  "own_use",
+  "duplicate",
+  "equivocation_excess",
+  "unknown_leader",
+] as const satisfies VerdictName[];
 
 export class ShredstreamSources {
   readonly #dependencies: ShredstreamSourcesDependencies;
@@ -143,10 +156,7 @@ export class ShredstreamSources {
     }
     const verdicts = snapshot.sources.find((source) => source.name === name)?.verdicts;
     if (!verdicts) return undefined;
-    const { first, new_tier, equivocation, duplicate, equivocation_excess } = verdicts;
-    const authentic = first + new_tier + equivocation + duplicate + equivocation_excess;
-    // Without a leader schedule, nothing can be authenticated.
-    return authentic + verdicts.unknown_leader;
+    return countedVerdicts.reduce((total, verdict) => total + verdicts[verdict], 0n);
   }
 }
 

@@ -17,12 +17,24 @@ export interface Subscriber {
   readonly tier: string | null;
   /** Addresses at the same time. */
   readonly destinations: number;
+  /** Account of a registered public key; absent: a subscriber of the configuration. */
+  readonly accountId?: string;
+}
+
+/** The registered destinations of an account, and its limit. */
+export interface AccountAddresses {
+  /** Registered destinations, in all regions and states. */
+  readonly destinations: number;
+  /** Limit of destinations and leases together. */
+  readonly max: number;
 }
 
 interface SubscriberLeasesDependencies {
   readonly clock: Clock;
   /** Called after each change of the destinations. Throws if the relay rejects them. */
   readonly publish: () => void;
+  /** Absent: leases of accounts have no common limit. */
+  readonly addressesOf?: ((accountId: string) => AccountAddresses) | undefined;
   readonly log: Logger;
 }
 
@@ -72,13 +84,15 @@ export class SubscriberLeases {
       this.#counts.renewed++;
       return;
     }
-    const count = this.#countOf(subscriber.publicKey);
+    const { publicKey } = subscriber;
+    const count = this.#countIf((one) => one.publicKey === publicKey);
     if (count >= subscriber.destinations) {
       throw new GrpcError(
         "RESOURCE_EXHAUSTED",
         `${count} addresses are in use; expected at most ${subscriber.destinations} for this public key`,
       );
     }
+    this.#checkAccount(subscriber);
     this.#leases.set(address, { subscriber, endsNs });
     try {
       publish();
@@ -118,11 +132,28 @@ export class SubscriberLeases {
     this.#timer.cancel();
   }
 
-  #countOf(publicKey: string): number {
+  /** Present leases of all public keys of an account. */
+  countOfAccount(accountId: string): number {
+    return this.#countIf((subscriber) => subscriber.accountId === accountId);
+  }
+
+  /** Throws GrpcError if the account has all of its addresses. */
+  #checkAccount({ accountId }: Subscriber): void {
+    const { addressesOf } = this.#dependencies;
+    if (accountId === undefined || !addressesOf) return;
+    const { destinations, max } = addressesOf(accountId);
+    const leases = this.countOfAccount(accountId);
+    if (destinations + leases < max) return;
+    throw new GrpcError(
+      "RESOURCE_EXHAUSTED",
+      `the account uses ${destinations + leases} addresses (destinations: ${destinations}, proxies: ${leases}); ` +
+        `expected at most ${max} together. Remove a destination or stop another proxy`,
+    );
+  }
+
+  #countIf(holds: (subscriber: Subscriber) => boolean): number {
     let count = 0;
-    for (const { subscriber } of this.#leases.values()) {
-      if (subscriber.publicKey === publicKey) count++;
-    }
+    for (const { subscriber } of this.#leases.values()) if (holds(subscriber)) count++;
     return count;
   }
 

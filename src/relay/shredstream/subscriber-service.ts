@@ -31,7 +31,7 @@ import {
   encodeTokensResponse,
   methodPaths,
 } from "./messages.ts";
-import { type Subscriber, SubscriberLeases } from "./subscriber-leases.ts";
+import { type AccountAddresses, type Subscriber, SubscriberLeases } from "./subscriber-leases.ts";
 import { SubscriberSessions } from "./subscriber-sessions.ts";
 import { callOf, RefusalCounts, type SubscriberStatus } from "./subscriber-status.ts";
 
@@ -57,6 +57,8 @@ interface SubscriberServiceDependencies {
   readonly isOwn: (address: string) => boolean;
   /** Throws if the relay rejects the destinations. */
   readonly publish: (destinations: readonly Destination[]) => void;
+  /** Destinations and limit of an account; absent: no account subscribes. */
+  readonly addressesOf?: ((accountId: string) => AccountAddresses) | undefined;
   readonly randomBytes: (count: number) => Buffer;
   readonly clock: Clock;
   readonly log: Logger;
@@ -79,14 +81,14 @@ export class SubscriberService {
   #server: GrpcServer | undefined;
 
   constructor(dependencies: SubscriberServiceDependencies) {
-    const { config, clock, randomBytes, log } = dependencies;
+    const { config, clock, randomBytes, addressesOf, log } = dependencies;
     this.#dependencies = dependencies;
     this.#config = config;
     this.#subscribers = subscribersOf(config, this.#accounts);
     const isRegistered = (address: string) => this.#subscribers.has(address);
     this.#sessions = new SubscriberSessions({ clock, randomBytes, isRegistered });
     const publish = () => dependencies.publish(this.#leases.destinationsOf(this.#subscribers));
-    this.#leases = new SubscriberLeases({ clock, publish, log });
+    this.#leases = new SubscriberLeases({ clock, publish, addressesOf, log });
     this.#refusalWarning = new RareWarning({ clock, log }, refusalLogMs);
   }
 
@@ -163,6 +165,11 @@ export class SubscriberService {
   setAccountSubscribers(accounts: readonly Subscriber[]): void {
     this.#accounts = accounts;
     this.#replace(subscribersOf(this.#config, accounts));
+  }
+
+  /** Number of addresses that the proxies of an account use now. */
+  leasesOf(accountId: string): number {
+    return this.#leases.countOfAccount(accountId);
   }
 
   #replace(subscribers: ReadonlyMap<string, Subscriber>): void {

@@ -152,19 +152,30 @@ export function newDestination(
   };
 }
 
+/** Limit of the destinations and ShredStream proxies of an account together. */
+export interface DestinationLimit {
+  readonly perAccountMax: number;
+  /** Addresses that its proxies use now. */
+  readonly leases: number;
+}
+
 /**
  * The meaning of the store's answer to a new destination. Throws ShredwayError "destination_refused".
  */
 export function checkAdded(
   answer: "added" | "address_taken" | "too_many",
   { address }: AccountDestination,
-  perAccountMax: number,
+  { perAccountMax, leases }: DestinationLimit,
 ): void {
   if (answer === "added") return;
+  const ofProxies =
+    leases > 0
+      ? `; addresses of its ShredStream proxies count too, at present ${leases}: stop a proxy or remove a destination`
+      : "";
   const message =
     answer === "address_taken"
       ? `${address} belongs to another destination`
-      : `the account already has the maximum number of destinations, ${perAccountMax}`;
+      : `the account already has the maximum number of destinations, ${perAccountMax}${ofProxies}`;
   throw new ShredwayError("destination_refused", message);
 }
 

@@ -63,6 +63,8 @@ interface DestinationDependencies {
   readonly openProbe: (address: string, datagram: Uint8Array) => Probe;
   readonly isOwnListener: IsOwnListener;
   readonly regionProblem: (region: string) => string | null;
+  /** Addresses that ShredStream proxies of an account use now. */
+  readonly countLeases: (accountId: string) => number;
 }
 
 type ActiveDestination = Pick<
@@ -220,25 +222,23 @@ export class AccountDestinations implements Destinations {
     address: string,
     { recovered }: DestinationChoices = { recovered: false },
   ): Promise<AccountDestination> {
-    const { random, isOwnListener } = this.#dependencies;
+    const { random, isOwnListener, countLeases } = this.#dependencies;
     const endpoint = checkDestination(region, address, this.#settings, isOwnListener);
     checkChoices({ recovered }, this.#settings);
-    const { perAccountMax } = this.#settings;
+    const limit = { perAccountMax: this.#settings.perAccountMax, leases: countLeases(account.id) };
     const chance = { random: random(6), nowMs: this.#nowMs() };
     const destination = newDestination(account, { region, endpoint, recovered }, chance);
     // Checked here first to save rounds; the database decides.
     const other = this.#table.at(destination.address);
     const isOpen = other && this.#openRound(other) !== null;
     if (other && (isOpen || !isAbandoned(other.destination, account.id, chance.nowMs))) {
-      checkAdded("address_taken", destination, perAccountMax);
+      checkAdded("address_taken", destination, limit);
     }
-    if (this.#table.ofAccount(account.id).length >= perAccountMax) {
-      checkAdded("too_many", destination, perAccountMax);
-    }
+    const used = this.#table.ofAccount(account.id).length + limit.leases;
+    if (used >= limit.perAccountMax) checkAdded("too_many", destination, limit);
     this.#takeRound(destination);
     if (other) await this.#stored.remove(other.destination.id);
-    const entry = await this.#stored.add(destination, perAccountMax);
-    return entry.destination;
+    return (await this.#stored.add(destination, limit)).destination;
   }
 
   async update(

@@ -8,7 +8,12 @@ import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { DestinationIndex, type Entry } from "./destination-index.ts";
-import { checkAdded, isSame, unknownDestination } from "./destination-rules.ts";
+import {
+  checkAdded,
+  type DestinationLimit,
+  isSame,
+  unknownDestination,
+} from "./destination-rules.ts";
 import type { AccountDestination, DestinationStore } from "./destination-types.ts";
 
 /** The same object: no change. */
@@ -75,9 +80,10 @@ export class StoredDestinations {
   }
 
   /** Throws ShredwayError "destination_refused". */
-  async add(destination: AccountDestination, perAccountMax: number): Promise<Entry> {
-    const answer = await this.#dependencies.store.add(destination, perAccountMax);
-    checkAdded(answer, destination, perAccountMax);
+  async add(destination: AccountDestination, limit: DestinationLimit): Promise<Entry> {
+    const { perAccountMax, leases } = limit;
+    const answer = await this.#dependencies.store.add(destination, perAccountMax - leases);
+    checkAdded(answer, destination, limit);
     const known = this.table.get(destination.id); // a reload may have been faster
     const entry = known ?? this.table.insert(destination);
     entry.changeNumber = ++this.#changeNumber;

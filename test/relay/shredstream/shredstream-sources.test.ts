@@ -23,7 +23,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const traffic = oneLeaderTraffic();
 
-function open(engine: TestBlockEngine, keyFile: string) {
+function open(engine: TestBlockEngine, keyFile: string, change = (source: string) => source) {
   const textOf = (sources: string, listen = "127.0.0.1:0") => `relay:
   listen: "${listen}"
   shredVersion: 99
@@ -32,7 +32,7 @@ function open(engine: TestBlockEngine, keyFile: string) {
 `;
   const jito = (region: string) =>
     `{ name: jito, kind: shredstream, tier: tier-1, shredstream: { url: "${engine.url}", keyFile: ${keyFile}, regions: [ ${region} ] } }`;
-  const next = { text: textOf(jito("ny")) };
+  const next = { text: textOf(change(jito("ny"))) };
   const readConfig = (): Config => parseConfig(next.text, "/a.yaml");
   const config = readConfig();
   const relay = Relay.open({ ...relayOptionsOf(config.relay), prefault: false });
@@ -142,6 +142,44 @@ it.each([
     return (statusOf()?.counts.silence ?? 0) > 0;
   }, "a restart");
 });
+
+it.each([
+  ["own_use", (source: string) => source.replace("tier-1", "tier-1, forward: false")],
+  [
+    "first_forwardable",
+    (source: string) =>
+      `${source}, { name: own, address: 127.0.0.9, tier: tier-1, forward: false }`,
+  ],
+] as const)(
+  "takes shreds with the verdict %s for shreds of the block engine",
+  async (verdict, change) => {
+    const engine = closing(await TestBlockEngine.open());
+    const keyFile = join(temporaryFolder(), "jito.json");
+    writeKeyFile(keyFile, 3);
+    const { service, relay, clock } = open(engine, keyFile, change);
+    await service.start();
+    const statusOf = () => service.shredstream.statuses()[0];
+    await until(() => statusOf()?.state === "subscribed", "a subscription");
+    const to = relay.addresses[0] ?? "";
+    const packets = oneLeaderTraffic()
+      .completeSlot()
+      .packets.map(({ packet }) => packet);
+    const countOf = (name: string, of: "own_use" | "first_forwardable") =>
+      service.snapshot().sources.find((source) => source.name === name)?.verdicts[of];
+    const jito = closing(PacedSender.open({ to }));
+    if (verdict === "first_forwardable") {
+      const own = closing(PacedSender.open({ to, from: "127.0.0.9:0" }));
+      own.enqueue(packets, new BigUint64Array(packets.length));
+      await until(() => countOf("own", "own_use") === BigInt(packets.length), "shreds for own use");
+    }
+    jito.enqueue(packets, new BigUint64Array(packets.length));
+    await until(() => countOf("jito", verdict) === BigInt(packets.length), `${verdict} shreds`);
+    // Both are due then; the check for silence comes before the heartbeat.
+    clock.move(41_000);
+    await until(() => engine.heartbeats.length > 1, "another heartbeat");
+    expect(statusOf()?.counts).toMatchObject({ silence: 0, authentication: 1 });
+  },
+);
 
 it("measures the one-way delay of trace packets by region", async () => {
   const engine = closing(await TestBlockEngine.open());

@@ -147,6 +147,20 @@ describe("adding", () => {
     await harness.destinations.add(other, "here", "5.6.7.8:9002");
   });
 
+  it("counts addresses of the account's proxies, in the store too", async () => {
+    const harness = await Harness.open({ perAccountMax: 2 });
+    harness.leases = 1;
+    const add = (port: number) => harness.destinations.add(one, "here", `5.6.7.8:${port}`);
+    const requests = await Promise.allSettled([add(9001), add(9002)]);
+    expect(requests.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+    const message =
+      "the account already has the maximum number of destinations, 2; addresses of its ShredStream proxies " +
+      "count too, at present 1: stop a proxy or remove a destination";
+    await expect(add(9003)).rejects.toMatchObject({ reason: "destination_refused", message });
+    harness.leases = 0;
+    await add(9003);
+  });
+
   it("lets the store decide which was first, and sends no challenge for the second", async () => {
     const harness = await Harness.open({ perAccountMax: 1 });
     const requests = await Promise.allSettled([

@@ -117,6 +117,7 @@ export class Harness {
   skewMs = 0;
   own: (candidate: Endpoint) => boolean = () => false;
   regionProblem: (region: string) => string | null = () => null;
+  leases = 0;
   #seed: number;
   #opened: AccountDestinations | undefined;
 
@@ -149,6 +150,7 @@ export class Harness {
         },
         isOwnListener: (candidate) => this.own(candidate),
         regionProblem: (region) => this.regionProblem(region),
+        countLeases: () => this.leases,
       },
       { ...settings, ...changes },
     );

@@ -332,6 +332,7 @@ export class GatewayLife {
         slotNs: () => service.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
         inspect: (wire) => tables.inspector.inspect(wire),
         submitted: (signature) => fastPath.note(signature),
+        storeFailing: () => fastPath.forgetAll(),
       },
       { ...limits, endedMax },
     );
