@@ -43,7 +43,7 @@ Bytes packet_of(const Fields& fields) {
 
 struct FirstPacketLab {
   FirstPackets packets{kPacketKey, ConnectionIds(ConnectionIdKey{3})};
-  RetryPacket answer;
+  RetryPacket answer{};
 
   Verdict judge(const Bytes& packet, uint64_t at_ns = kStart_ns) {
     return packets.judge(packet, kStranger, at_ns, answer);
