@@ -84,10 +84,6 @@ export async function checkAndSubmit(call: Call, sending: Sending): Promise<void
     admission.checkContext(minContextSlot);
     await preflight?.();
     await submitTransaction(call, transaction, options, taken);
-  } catch (thrown) {
-    // Its next calls wait for their own checks: they may be refused for the same reason.
-    call.fastPath?.forget();
-    throw thrown;
   } finally {
     if (sent) dependencies.fastSends?.abandoned(sent);
   }
@@ -102,7 +98,7 @@ async function submitTransaction(
   const isBundle = isOwnBundle(call);
   const takenNs = taken ? wallNsOf(taken.takenNs, call) : call.receivedNs;
   const transactions = [transaction];
-  await call.dependencies.submissions.submit({
+  const submitted = call.dependencies.submissions.submit({
     accountId: call.key.accountId,
     method: "sendTransaction",
     transactions,
@@ -112,6 +108,12 @@ async function submitTransaction(
     ...(call.ingress && { ingress: call.ingress }),
     ...(taken && { taken }),
   });
+  try {
+    await submitted;
+  } catch (thrown) {
+    call.fastPath?.forget(); // the next calls may be refused for the same reason
+    throw thrown;
+  }
   if (isBundle) call.setBundleId(bundleIdOf(transactions.map(({ signature }) => signature)));
 }
 
