@@ -11,13 +11,13 @@ constexpr uint64_t kStraysPerSecond = 1000;
 // Each id has 20,000 a second. A transaction takes one packet or two. Those at once may have waited
 // in the receive buffer.
 constexpr uint64_t kPacket_ns = 50'000;
-constexpr uint64_t kPacketsAtOnce = 4000;
+constexpr uint64_t kPacketsAtOnce = 1000;
 // Each id has so many before its client is admitted, which takes a round trip.
 constexpr uint64_t kEarlyPacket_ns = 5'000'000;
 constexpr uint64_t kEarlyPacketsAtOnce = 200;
 // All ids of an address have so many together.
 constexpr uint64_t kSenderPacket_ns = 25'000;
-constexpr uint64_t kSenderPacketsAtOnce = 8000;
+constexpr uint64_t kSenderPacketsAtOnce = 2000;
 
 constexpr size_t kIpv6PrefixBytes = 8;
 
