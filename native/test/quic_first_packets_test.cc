@@ -92,15 +92,12 @@ TEST(quic_first_packets_pass_a_sender_that_returns_its_token) {
 
 TEST(quic_first_packets_take_a_foreign_token_for_none) {
   FirstPacketLab lab;
-  Fields foreign;
-  foreign.token = Bytes(70, 3);  // of a server with the same name
+  const Fields foreign{.token = Bytes(70, 3)};  // of a server with the same name
   for (int i = 0; i < 4; i++) CHECK(lab.judge(foreign) == Verdict::pass);
   CHECK(lab.judge(foreign) == Verdict::retry);
-  const Bytes answer(lab.answer.bytes.begin(),
-                     lab.answer.bytes.begin() + static_cast<long>(lab.answer.length));
-  Fields second;
-  second.original.assign(answer.begin() + 9, answer.begin() + 17);
-  second.token.assign(answer.begin() + 17, answer.end() - 16);
+  const uint8_t* const answer = lab.answer.bytes.data();
+  Fields second{.original = Bytes(answer + 9, answer + 17),
+                .token = Bytes(answer + 17, answer + lab.answer.length - 16)};
   CHECK(lab.judge(second) == Verdict::pass);
   lab.use_up();
   CHECK(lab.judge(second, kStart_ns + 16 * kSecond_ns) == Verdict::pass);  // as if it had none
