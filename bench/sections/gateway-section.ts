@@ -197,8 +197,8 @@ const cpuUsOf = ({ cpuNs, answered }: LoadResult): number => cpuNs / answered / 
 
 /** The numbers at 500/s, in µs. */
 const calmNumbers: readonly (readonly [name: string, of: (result: LoadResult) => number])[] = [
-  ["written request to first byte on the route, p50", (r) => r.writtenToRouteP50Ns / 1e3],
-  ["written request to first byte on the route, p99", (r) => r.writtenToRouteP99Ns / 1e3],
+  ["written request to first byte on the route, p50", ({ writtenToRouteP50Ns: ns }) => ns / 1e3],
+  ["written request to first byte on the route, p99", ({ writtenToRouteP99Ns: ns }) => ns / 1e3],
   ["due request to first byte on the route, p50", ({ routeP50Ns }) => routeP50Ns / 1e3],
   ["due request to first byte on the route, p99", ({ routeP99Ns }) => routeP99Ns / 1e3],
   ["response, p50", ({ p50Ns }) => p50Ns / 1e3],

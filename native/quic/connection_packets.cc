@@ -10,14 +10,11 @@ constexpr uint64_t kSecond_ns = 1'000'000'000;
 constexpr uint64_t kStraysPerSecond = 1000;
 // Each id has 20,000 a second. A transaction takes one packet or two. Those at once may have waited
 // in the receive buffer.
-constexpr uint64_t kPacket_ns = 50'000;
-constexpr uint64_t kPacketsAtOnce = 1000;
+constexpr Pace kAdmitted{50'000, 1000};
 // Each id has so many before its client is admitted, which takes a round trip.
-constexpr uint64_t kEarlyPacket_ns = 5'000'000;
-constexpr uint64_t kEarlyPacketsAtOnce = 200;
+constexpr Pace kEarly{5'000'000, 200};
 // All ids of an address have so many together.
-constexpr uint64_t kSenderPacket_ns = 25'000;
-constexpr uint64_t kSenderPacketsAtOnce = 2000;
+constexpr Pace kSender{25'000, 2000};
 
 constexpr size_t kIpv6PrefixBytes = 8;
 
@@ -30,16 +27,14 @@ std::string_view sender_of(const Endpoint& remote) {
 
 void ConnectionPackets::know(std::string_view id, uint32_t number, const Endpoint& remote) {
   forget(id);
-  const Sender fresh{Pace(kSenderPacket_ns, kSenderPacketsAtOnce)};
-  auto& sender = *senders_.try_emplace(std::string(sender_of(remote)), fresh).first;
+  auto& sender = *senders_.try_emplace(std::string(sender_of(remote)), Sender{kSender}).first;
   sender.second.connections++;
-  const Pace early(kEarlyPacket_ns, kEarlyPacketsAtOnce);
-  known_.try_emplace(std::string(id), Connection{number, remote, early, &sender});
+  known_.try_emplace(std::string(id), Connection{number, remote, kEarly, &sender});
 }
 
 void ConnectionPackets::admit(std::string_view id) {
   const auto found = known_.find(id);
-  if (found != known_.end()) found->second.pace = Pace(kPacket_ns, kPacketsAtOnce);
+  if (found != known_.end()) found->second.pace = kAdmitted;
 }
 
 void ConnectionPackets::forget(std::string_view id) {

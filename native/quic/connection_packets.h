@@ -1,7 +1,7 @@
 // Connection packets: decides about packets with a short header, which belong to connections.
 //
 // A packet is passed on if a connection has its id and its sender's address, and neither has sent
-// too many: each one costs the event loop about 5 µs, also if it cannot be decrypted. Before a
+// too many: each one costs the event loop 10 to 15 µs, also if it cannot be decrypted. Before a
 // client is admitted, it has a small share. A few strays a second, whose id belongs to no
 // connection, are passed on as well: their sender may need a stateless reset. A packet from another
 // address than the connection's is dropped, because the token in a reset would let a stranger end

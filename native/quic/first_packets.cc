@@ -8,17 +8,13 @@ namespace {
 constexpr uint64_t kSecond_ns = 1'000'000'000;
 // First packets without a token that are passed on: a handshake costs up to a millisecond of the
 // event loop.
-constexpr uint64_t kUnproven_ns = 10'000'000;
-constexpr uint64_t kUnprovenAtOnce = 4;
+constexpr Pace kUnproven{10'000'000, 4};
 // 5,000 a second. Those at once cost a few milliseconds.
-constexpr uint64_t kRetry_ns = 200'000;
-constexpr uint64_t kRetriesAtOnce = 500;
+constexpr Pace kRetries{200'000, 500};
 // A handshake takes about ten packets of the client, and lost ones are repeated.
-constexpr uint64_t kKnown_ns = 10'000'000;
-constexpr uint64_t kKnownAtOnce = 100;
+constexpr Pace kKnown{10'000'000, 100};
 // First packets with a valid token, of the addresses that share a place.
-constexpr uint64_t kProven_ns = 10'000'000;
-constexpr uint64_t kProvenAtOnce = 50;
+constexpr Pace kProven{10'000'000, 50};
 constexpr size_t kProvenPlaces = 1024;
 constexpr uint64_t kHashFactor = 0x100000001b3;  // FNV-1a
 // Packets of other versions.
@@ -67,9 +63,9 @@ bool take_token(ByteView packet, size_t at, ByteView& token) {
 FirstPackets::FirstPackets(const RetryKey& key, const ConnectionIds& ids)
     : key_(key),
       ids_(ids),
-      unproven_(kUnproven_ns, kUnprovenAtOnce),
-      retries_(kRetry_ns, kRetriesAtOnce),
-      proven_(kProvenPlaces, Pace(kProven_ns, kProvenAtOnce)) {
+      unproven_(kUnproven),
+      retries_(kRetries),
+      proven_(kProvenPlaces, kProven) {
   std::memcpy(&seed_, key.data(), sizeof seed_);
 }
 
@@ -79,7 +75,7 @@ Pace& FirstPackets::proven_pace(const Endpoint& from) {
   return proven_[(hash >> 32) % kProvenPlaces];
 }
 
-void FirstPackets::know(std::string_view id) { known_.emplace(id, Pace(kKnown_ns, kKnownAtOnce)); }
+void FirstPackets::know(std::string_view id) { known_.emplace(id, kKnown); }
 
 FirstPackets::Verdict FirstPackets::drop(uint64_t& count) {
   count++;

@@ -9,7 +9,7 @@ namespace shredway {
 class Pace {
  public:
   // at_once: at least 1.
-  Pace(uint64_t interval_ns, uint64_t at_once)
+  constexpr Pace(uint64_t interval_ns, uint64_t at_once)
       : interval_ns_(interval_ns), ahead_max_ns_((at_once - 1) * interval_ns) {}
 
   // Takes one packet. False: it is too early for it. now_ns: CLOCK_MONOTONIC.

@@ -62,7 +62,7 @@ interface LiveSettings {
 }
 
 /** A configuration that was checked. Call exactly one of the two. */
-interface PreparedReload {
+export interface PreparedReload {
   /** Applies the changes that need no restart, and returns the configuration keys that do. */
   apply(): readonly string[];
   /** Closes what was opened for it. */

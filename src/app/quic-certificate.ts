@@ -5,7 +5,7 @@
 // they always belong together.
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../core/configuration/configuration.ts";
 import { messageOf } from "../core/errors.ts";
@@ -14,7 +14,7 @@ import type { QuicheCredentials } from "../core/quic/quiche.ts";
 import { readTlsMaterial } from "../core/tls-material.ts";
 import type { QuicCertificateFact } from "../platform/doctor/quic-facts.ts";
 import {
-  createPrivateFile,
+  ensurePrivateFile,
   privateFileRefused,
   readPrivateFile,
 } from "../platform/solana/private-file.ts";
@@ -49,11 +49,11 @@ export function inspectQuicCertificate({ quic, data }: Config): QuicCertificateF
 /** Throws ShredwayError "config_invalid", which names the file and quotes none of it. */
 export function ensureQuicCertificate(folder: string): QuicheCredentials {
   const file = { path: join(folder, fileName), what };
-  if (existsSync(file.path)) return read(file);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const credentials = newEcdsaCredentials(commonName);
-  createPrivateFile(file, `${credentials.keyPem}${credentials.certificatePem}`);
-  return credentials;
+  ensurePrivateFile(file, () => {
+    const { keyPem, certificatePem } = newEcdsaCredentials(commonName);
+    return `${keyPem}${certificatePem}`;
+  });
+  return read(file);
 }
 
 function read(file: { readonly path: string; readonly what: string }): QuicheCredentials {

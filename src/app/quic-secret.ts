@@ -4,10 +4,9 @@
 // restart at once, also if the certificate is a new one.
 
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import {
-  createPrivateFile,
+  ensurePrivateFile,
   privateFileRefused,
   readPrivateFile,
 } from "../platform/solana/private-file.ts";
@@ -20,10 +19,7 @@ const pattern = /^[0-9a-f]{64}$/;
 /** Throws ShredwayError "config_invalid", which names the file and quotes none of it. */
 export function ensureQuicSecret(folder: string): string {
   const file = { path: join(folder, fileName), what };
-  if (!existsSync(file.path)) {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    createPrivateFile(file, `${randomBytes(secretBytes).toString("hex")}\n`);
-  }
+  ensurePrivateFile(file, () => `${randomBytes(secretBytes).toString("hex")}\n`);
   const secret = readPrivateFile(file, 2 * secretBytes + 1)
     .toString("latin1")
     .trimEnd();

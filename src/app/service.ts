@@ -11,7 +11,7 @@ import type { RelayService } from "../relay/relay-service.ts";
 import type { SubscriberService } from "../relay/shredstream/subscriber-service.ts";
 import type { StreamService } from "../relay/streams/stream-service.ts";
 import type { AccountSubscribers } from "./account-subscribers.ts";
-import type { GatewayService } from "./gateway-service.ts";
+import type { GatewayService, PreparedReload } from "./gateway-service.ts";
 import type { Operations } from "./operations.ts";
 import type { WarmUp } from "./warm-up.ts";
 
@@ -137,7 +137,7 @@ export class Service {
   }
 
   /** Throws what the relay throws; then nothing of the reload remains. */
-  #applyToRelay(wanted: Config, gatewayReload: { abandon(): void } | undefined): string[] {
+  #applyToRelay(wanted: Config, gatewayReload: PreparedReload | undefined): string[] {
     try {
       return [...this.relay.apply(wanted)];
     } catch (error) {

@@ -9,8 +9,10 @@ import type { RelaySnapshot } from "./data-plane/snapshot.ts";
 
 type WorkerSnapshot = RelaySnapshot["workers"][number];
 
-interface ReceivingRelay extends Pick<Relay, "receiveInterfaces" | "updateReceiving"> {
-  snapshot(): { readonly workers: readonly Pick<WorkerSnapshot, "misdirected">[] };
+type ReceivingRelay = Pick<Relay, "receiveInterfaces" | "updateReceiving">;
+
+interface ReceiveSnapshot {
+  readonly workers: readonly Pick<WorkerSnapshot, "misdirected">[];
 }
 
 export class ReceiveReport {
@@ -35,9 +37,9 @@ export class ReceiveReport {
   }
 
   /** Reports each problem once, and the end of those that can end without an operator. */
-  check(): void {
+  check(snapshot: ReceiveSnapshot): void {
     this.#checkInterfaces();
-    this.#checkSteering();
+    this.#checkSteering(snapshot);
   }
 
   #checkInterfaces(): void {
@@ -54,9 +56,8 @@ export class ReceiveReport {
     this.#problems = now;
   }
 
-  #checkSteering(): void {
+  #checkSteering({ workers }: ReceiveSnapshot): void {
     if (this.#hasWarnedOfSteering) return;
-    const { workers } = this.#relay.snapshot();
     const count = workers.reduce((total, { misdirected }) => total + misdirected, 0n);
     if (count === 0n) return;
     this.#hasWarnedOfSteering = true;

@@ -484,13 +484,13 @@ export class RelayService {
 
   #poll(): void {
     this.#listenerReached = this.#readListeners();
-    this.#checkTraffic();
-    this.#transmit.check();
-    this.#receive.check();
+    const snapshot = this.relay.snapshot();
+    this.#checkTraffic(snapshot);
+    this.#transmit.check(snapshot);
+    this.#receive.check(snapshot);
   }
 
-  #checkTraffic(): void {
-    const snapshot = this.relay.snapshot();
+  #checkTraffic(snapshot: RelaySnapshot): void {
     const found = this.#watch?.update(snapshot, this.#clock.monotonicNs()) ?? [];
     for (const text of found) this.#log.warn(text);
     const problem = this.#traffic.update(snapshot, this.#inForce.shredVersion);

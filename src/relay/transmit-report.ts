@@ -9,12 +9,12 @@ import type { Relay } from "./data-plane/relay.ts";
 import type { RelaySnapshot } from "./data-plane/snapshot.ts";
 
 export class TransmitReport {
-  readonly #relay: Pick<Relay, "transmit" | "snapshot">;
+  readonly #relay: Pick<Relay, "transmit">;
   readonly #log: Logger;
   #fallbacks = 0n;
   #obeysRules = false;
 
-  constructor(relay: Pick<Relay, "transmit" | "snapshot">, log: Logger) {
+  constructor(relay: Pick<Relay, "transmit">, log: Logger) {
     this.#relay = relay;
     this.#log = log;
   }
@@ -40,8 +40,7 @@ export class TransmitReport {
   }
 
   /** Reports what has changed since the last call. */
-  check(): void {
-    const snapshot = this.#relay.snapshot();
+  check(snapshot: RelaySnapshot): void {
     this.#checkFallbacks(snapshot);
     this.#checkRules(snapshot);
   }

@@ -1,10 +1,8 @@
-// Readiness of a service whose disk is full: a small file system in memory. Mounting one takes root.
+// Readiness of a service whose disk is full.
 
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { openService } from "../../src/app/open-service.ts";
 import { type Clock, systemClock } from "../../src/core/clock.ts";
 import { completeConfig } from "../../src/core/configuration/configuration.ts";
@@ -12,14 +10,9 @@ import { createLogger } from "../../src/core/log.ts";
 import { pubkeyOf } from "../../src/core/primitives.ts";
 import { closing } from "../support/closing.ts";
 import { createdKey } from "../support/gateway/created-key.ts";
+import { smallDisk } from "../support/small-disk.ts";
 
-const disk = mkdtempSync(join(tmpdir(), "shredway-disk-"));
-const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=4m", "tmpfs", disk]).status === 0;
-
-afterAll(() => {
-  if (mounted) spawnSync("umount", [disk]);
-  rmSync(disk, { recursive: true, force: true });
-});
+const { path: disk, isMounted } = smallDisk(4);
 
 const config = () =>
   completeConfig({
@@ -36,34 +29,38 @@ const clock: Clock = {
   every: (periodMs, action) => systemClock.every(Math.min(periodMs, 50), action),
 };
 
-it.skipIf(!mounted)("is unready until the disk has space again, though nobody writes", async () => {
-  const log = createLogger({ level: "silent" });
-  const service = closing(
-    await openService({ config: config(), readConfig: config, prefault: false, log, clock }),
-  );
-  await service.start();
-  const { gateway, operations } = service;
-  if (!gateway || !operations) throw new Error("expected a gateway and operations");
-  const ready = async () => (await fetch(`http://${operations.addresses[0]}/health/ready`)).status;
-  await createdKey(gateway);
-  expect(await ready()).toBe(200);
+it.skipIf(!isMounted)(
+  "is unready until the disk has space again, though nobody writes",
+  async () => {
+    const log = createLogger({ level: "silent" });
+    const service = closing(
+      await openService({ config: config(), readConfig: config, prefault: false, log, clock }),
+    );
+    await service.start();
+    const { gateway, operations } = service;
+    if (!gateway || !operations) throw new Error("expected a gateway and operations");
+    const ready = async () =>
+      (await fetch(`http://${operations.addresses[0]}/health/ready`)).status;
+    await createdKey(gateway);
+    expect(await ready()).toBe(200);
 
-  const filler = join(disk, "filler");
-  const { bavail, bsize } = statfsSync(disk);
-  writeFileSync(filler, new Uint8Array(bavail * bsize));
-  // The files of the database may have space for a few changes.
-  await expect
-    .poll(() => createdKey(gateway, { label: "a".repeat(60) }).catch(String))
-    .toMatch(/disk/);
-  await expect.poll(ready).toBe(503);
-  await systemClock.sleep(500);
-  expect(await ready()).toBe(503);
-  expect(service.degraded()).toMatchObject([
-    { name: "database", detail: "the last write failed: submissions and changes are refused" },
-  ]);
-  await expect(createdKey(gateway)).rejects.toMatchObject({ reason: "store_failed" });
+    const filler = join(disk, "filler");
+    const { bavail, bsize } = statfsSync(disk);
+    writeFileSync(filler, new Uint8Array(bavail * bsize));
+    // The files of the database may have space for a few changes.
+    await expect
+      .poll(() => createdKey(gateway, { label: "a".repeat(60) }).catch(String))
+      .toMatch(/disk/);
+    await expect.poll(ready).toBe(503);
+    await systemClock.sleep(500);
+    expect(await ready()).toBe(503);
+    expect(service.degraded()).toMatchObject([
+      { name: "database", detail: "the last write failed: submissions and changes are refused" },
+    ]);
+    await expect(createdKey(gateway)).rejects.toMatchObject({ reason: "store_failed" });
 
-  rmSync(filler);
-  await expect.poll(ready).toBe(200);
-  await createdKey(gateway);
-});
+    rmSync(filler);
+    await expect.poll(ready).toBe(200);
+    await createdKey(gateway);
+  },
+);

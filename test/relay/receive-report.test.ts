@@ -7,9 +7,10 @@ function makeReport(receiveInterfaces: string | null) {
   const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
   const state = { problems: [] as readonly string[], misdirected: [0n, 0n] };
   const snapshot = () => ({ workers: state.misdirected.map((misdirected) => ({ misdirected })) });
-  const relay = { receiveInterfaces, updateReceiving: () => state.problems, snapshot };
+  const relay = { receiveInterfaces, updateReceiving: () => state.problems };
   const taken = () => lines.splice(0).map((line) => JSON.parse(line));
-  return { report: new ReceiveReport(relay, log), state, taken };
+  const report = new ReceiveReport(relay, log);
+  return { report, check: () => report.check(snapshot()), state, taken };
 }
 
 it("names the interfaces at the start", () => {
@@ -21,12 +22,12 @@ it("names the interfaces at the start", () => {
 });
 
 it("reports each problem once, and the end of all", () => {
-  const { report, state, taken } = makeReport("eth1 (copies), eth2 (copies)");
+  const { check, state, taken } = makeReport("eth1 (copies), eth2 (copies)");
   const down = "eth1: it is down; AF_XDP continues when it is up";
   const removed = "eth2: it was removed; restart the service if it is back";
   const messages = (problems: readonly string[]) => {
     state.problems = problems;
-    report.check();
+    check();
     return taken().map(({ msg }) => msg);
   };
   expect(messages([])).toEqual([]);
@@ -42,11 +43,11 @@ it("reports each problem once, and the end of all", () => {
 });
 
 it("warns once of shreds that reached the wrong worker, with the remedies", () => {
-  const { report, state, taken } = makeReport(null);
-  report.check();
+  const { check, state, taken } = makeReport(null);
+  check();
   expect(taken()).toEqual([]);
   state.misdirected = [2n, 5n];
-  report.check();
+  check();
   const [warning, ...others] = taken();
   expect(others).toEqual([]);
   expect(warning.msg).toMatch(
@@ -55,14 +56,14 @@ it("warns once of shreds that reached the wrong worker, with the remedies", () =
   expect(warning.msg).toContain("ethtool -K IFACE tx-udp-segmentation off");
   expect(warning.msg).toContain("ethtool -K IFACE rx-gro-list off");
   state.misdirected = [2n, 50n];
-  report.check();
+  check();
   expect(taken()).toEqual([]);
 });
 
 it("is silent without AF_XDP", () => {
-  const { report, state, taken } = makeReport(null);
+  const { report, check, state, taken } = makeReport(null);
   state.problems = ["eth1: it is down"];
   report.logStart();
-  report.check();
+  check();
   expect(taken()).toEqual([]);
 });

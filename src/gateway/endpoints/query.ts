@@ -49,7 +49,7 @@ export class Query {
 
   /** Every value of `name` that is not empty. */
   all(name: string): string[] {
-    return this.#values.filter((value, i) => value !== "" && this.#names[i] === name);
+    return this.texts(name).filter((value) => value !== "");
   }
 
   /** Every value of `name`. */
@@ -87,6 +87,7 @@ export function uriFlag(name: string, description: string): UriParameter<boolean
     description,
     schema: { type: "boolean", default: false },
     read: (query) => {
+      if (query.text(name) === undefined) return false; // the usual case
       const values = query.texts(name);
       const wrong = values.find((value) => value !== "true" && value !== "false");
       if (wrong !== undefined) throw refused(name, "true or false", wrong);

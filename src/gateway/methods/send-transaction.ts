@@ -98,18 +98,17 @@ async function submitTransaction(
   const isBundle = isOwnBundle(call);
   const takenNs = taken ? wallNsOf(taken.takenNs, call) : call.receivedNs;
   const transactions = [transaction];
-  const submitted = call.dependencies.submissions.submit({
-    accountId: call.key.accountId,
-    method: "sendTransaction",
-    transactions,
-    isBundle,
-    options: isBundle ? { ...options, revertProtection: true } : options,
-    receivedNs: takenNs < call.receivedNs ? takenNs : call.receivedNs,
-    ...(call.ingress && { ingress: call.ingress }),
-    ...(taken && { taken }),
-  });
   try {
-    await submitted;
+    await call.dependencies.submissions.submit({
+      accountId: call.key.accountId,
+      method: "sendTransaction",
+      transactions,
+      isBundle,
+      options: isBundle ? { ...options, revertProtection: true } : options,
+      receivedNs: takenNs < call.receivedNs ? takenNs : call.receivedNs,
+      ...(call.ingress && { ingress: call.ingress }),
+      ...(taken && { taken }),
+    });
   } catch (thrown) {
     call.fastPath?.forget(); // the next calls may be refused for the same reason
     throw thrown;

@@ -254,13 +254,17 @@ export class ServerConnection {
   #read(nowNs: bigint): void {
     const streams = this.#streams;
     if (!streams) return;
-    const { streamsMax } = this.#host.settings;
-    const allows = () => this.#inFlight < streamsMax && this.#phase === "open";
+    const allows = () => this.#hasRoom && this.#phase === "open";
     // Each written response makes room for another stream.
     for (const [streamId, frame] of this.#responses) this.#write(streamId, frame);
     streams.read(this.#quic, nowNs, allows);
     // The end of a stream may be here, and wait for room.
     if (allows()) streams.expire(nowNs);
+  }
+
+  /** For another stream at the gateway. */
+  get #hasRoom(): boolean {
+    return this.#inFlight < this.#host.settings.streamsMax;
   }
 
   #drop(streamId: number, reason: DropName): void {
@@ -355,8 +359,7 @@ export class ServerConnection {
     };
     if (this.#phase === "handshake") atMost(this.#handshakeEndNs);
     const oldestNs = this.#streams?.oldestNs;
-    const hasRoom = this.#inFlight < this.#host.settings.streamsMax;
-    if (oldestNs !== undefined && this.#phase === "open" && hasRoom) {
+    if (oldestNs !== undefined && this.#phase === "open" && this.#hasRoom) {
       atMost(oldestNs + BigInt(this.#host.settings.streamTimeoutMs) * nsPerMs);
     }
     if (dueNs !== null) this.#timer.set(dueNs);

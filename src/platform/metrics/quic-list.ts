@@ -129,7 +129,7 @@ export const quicMetrics: readonly Metric<QuicFacts>[] = [
   byName(
     "shredway_quic_packets_total",
     "kind",
-    "Received packets, since the start of the process. Unknown: of unknown connections, or not QUIC. Limited: above the limit of their connection.",
+    "Received packets, since the start of the process. Unknown: of unknown connections, or not QUIC. Limited: above the limit of their connection or address.",
     packetsIn,
   ),
   gauge(

@@ -8,9 +8,11 @@ import {
   chownSync,
   closeSync,
   constants,
+  existsSync,
   fstatSync,
   fsyncSync,
   linkSync,
+  mkdirSync,
   openSync,
   readSync,
   renameSync,
@@ -90,6 +92,13 @@ export function createPrivateFile(file: PrivateFile, text: string): void {
       unlinkSync(draft);
     }
   });
+}
+
+/** Creates the file and its folder, unless it exists. `text`: the content. Throws like createPrivateFile. */
+export function ensurePrivateFile(file: PrivateFile, text: () => string): void {
+  if (existsSync(file.path)) return;
+  mkdirSync(dirname(file.path), { recursive: true, mode: 0o700 });
+  createPrivateFile(file, text());
 }
 
 /**

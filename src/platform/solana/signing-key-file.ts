@@ -4,12 +4,11 @@
 // database contains the public keys only.
 
 import { generateKeyPairSync } from "node:crypto";
-import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { ShredwayError } from "../../core/errors.ts";
 import { type SigningKey, signingKeyOf } from "../../core/signing-key.ts";
 import {
-  createPrivateFile,
+  ensurePrivateFile,
   privateFileRefused,
   readPrivateFile,
   replacePrivateFile,
@@ -44,11 +43,7 @@ export function readSigningKey(folder: string): SigningKey {
 
 /** Reads the key, or creates the file with a new one. Throws like readSigningKey. */
 export function ensureSigningKey(folder: string): SigningKey {
-  const path = signingKeyPath(folder);
-  if (!existsSync(path)) {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    createPrivateFile({ path, what }, newPem());
-  }
+  ensurePrivateFile({ path: signingKeyPath(folder), what }, newPem);
   return readSigningKey(folder);
 }
 

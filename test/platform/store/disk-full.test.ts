@@ -1,24 +1,18 @@
-// A disk that fills up, as a small file system in memory. Mounting one takes root.
+// A disk that fills up.
 
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { smallDisk } from "../../support/small-disk.ts";
 import { Files, recordOf } from "./files.ts";
 
-const disk = mkdtempSync(join(tmpdir(), "shredway-disk-"));
-const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=2m", "tmpfs", disk]).status === 0;
+const { path: disk, isMounted } = smallDisk(2);
 const files = new Files();
 
-afterAll(async () => {
-  await files.clean();
-  if (mounted) spawnSync("umount", [disk]);
-  rmSync(disk, { recursive: true, force: true });
-});
+afterAll(() => files.clean());
 
 describe("a full disk", () => {
-  it.skipIf(!mounted)(
+  it.skipIf(!isMounted)(
     "rejects new writes, retains the rest, and continues when space is free",
     async () => {
       const filler = join(disk, "filler");

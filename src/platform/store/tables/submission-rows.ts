@@ -47,29 +47,15 @@ function errText(err: unknown): string | null {
   return err === null || err === undefined ? null : writeJson(err);
 }
 
-function digits(value: bigint | null): string | null {
-  return value === null ? null : value.toString();
-}
-
-/** The events of every submission are written as literals: a spread takes several times as long. */
 function plainEvent(event: TimelineEvent): object {
-  const { kind } = event;
   const atNs = event.atNs.toString();
   if (event.kind === "received") {
-    const { method, ingress } = event;
     const tipLamports = event.tipLamports?.toString();
     const priorityFeeLamports = event.priorityFeeLamports?.toString();
-    return { kind, atNs, method, ingress, tipLamports, priorityFeeLamports };
-  }
-  if (event.kind === "queued" || event.kind === "acknowledged") {
-    return { kind, atNs, route: event.route, attempt: event.attempt };
-  }
-  if (event.kind === "sent") {
-    const { route, attempt, bytes, leader } = event;
-    return { kind, atNs, route, attempt, bytes, slot: digits(event.slot), leader };
+    return { ...event, atNs, tipLamports, priorityFeeLamports };
   }
   if (!("slot" in event)) return { ...event, atNs };
-  const slot = digits(event.slot);
+  const slot = event.slot === null ? null : event.slot.toString();
   return "err" in event
     ? { ...event, atNs, slot, err: errText(event.err) }
     : { ...event, atNs, slot };
