@@ -332,6 +332,7 @@ export class Gateway {
     const isBlockEngine = blockEnginePath.test(request.path);
     const { key, refusal } = this.#callers.find(request, query, isBlockEngine, refuse);
     if (refusal) return refusal;
+    const { fastPath, body } = request;
     return new RequestContext(this.#methodContext, {
       key,
       query,
@@ -339,7 +340,7 @@ export class Gateway {
       isForBrowser: request.header("origin") !== undefined,
       receivedNs: this.#dependencies.clock.nowNs(),
       receiptHeader: request.header(receiptHeader),
-      ...(request.fastPath && { fastPath: { ...request.fastPath, body: request.body } }),
+      fastPath: fastPath && { connection: fastPath.connection, head: fastPath.head, body },
       takeKeyless: () => this.#takeKeyless(request),
       report: (thrown) => this.#report(thrown),
       ended: this.#ended,

@@ -82,7 +82,7 @@ interface CallerFacts {
   readonly receivedNs: bigint;
   readonly ingress?: Ingress;
   /** The request on the fast path; absent: it came in another way. */
-  readonly fastPath?: FastCallFacts;
+  readonly fastPath?: FastCallFacts | undefined;
   /** Value of the request's header x-shredway-receipt. */
   readonly receiptHeader?: string | undefined;
   /** Counts a call without a key against the limit of the caller's address. */

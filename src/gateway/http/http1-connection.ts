@@ -127,6 +127,8 @@ export class Http1Connection {
 
   answered(request: Http1Request, isLast: boolean): void {
     if (this.#requests[0] === request) this.#requests.shift();
+    // An idle connection keeps nothing of its last request in memory.
+    if (this.#newest === request && !this.#reader.isInBody) this.#newest = undefined;
     if (isLast) {
       this.#end();
       return;
@@ -202,7 +204,7 @@ export class Http1Connection {
       header,
       remoteAddress,
       isTls,
-      ...(connection && { fastPath: { connection, head: bytes } }),
+      fastPath: connection ? { connection, head: bytes } : undefined,
     };
     this.#heads.set(read, head);
     return head;

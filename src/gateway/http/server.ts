@@ -67,7 +67,8 @@ export class HttpServer {
   readonly #addresses: string[] = [];
   readonly #tlsAddresses: string[] = [];
   #stopFollowing: (() => void) | undefined;
-  readonly #underWay = new Set<PendingRequest>();
+  /** A number: what a set of requests leaves behind would keep each of them until the next full collection. */
+  #underWay = 0;
   readonly #peers: WebSocketPeers;
   readonly #webSockets = new Map<string, number>();
   #connections = 0;
@@ -158,7 +159,7 @@ export class HttpServer {
     const beganNs = clock.monotonicNs();
     const passedMs = (): number => Number((clock.monotonicNs() - beganNs) / 1_000_000n);
     const isOver = (): boolean => this.#connections === 0 || passedMs() >= refuseMs;
-    while (passedMs() < graceMs && (this.#underWay.size > 0 || !isOver())) {
+    while (passedMs() < graceMs && (this.#underWay > 0 || !isOver())) {
       await clock.sleep(drainPollMs);
       if (this.#state !== "draining") return;
     }
@@ -220,14 +221,15 @@ export class HttpServer {
 
   #pendingOf(response: EngineResponse, head: HttpHead): PendingRequest {
     const pending: PendingRequest = { response, head, over: false, answered: false };
-    this.#underWay.add(pending);
+    this.#underWay++;
     response.onAborted(() => this.#end(pending));
     return pending;
   }
 
   #end(pending: PendingRequest): void {
+    if (pending.over) return;
     pending.over = true;
-    this.#underWay.delete(pending);
+    this.#underWay--;
   }
 
   #readBody(pending: PendingRequest): void {
@@ -261,8 +263,7 @@ export class HttpServer {
   }
 
   #handle(pending: PendingRequest, body: Uint8Array): void {
-    const request: HttpRequest = { ...pending.head, body };
-    const returned = this.#options.handle(request);
+    const returned = this.#options.handle(requestOf(pending.head, body));
     if (!(returned instanceof Promise)) {
       this.#answer(pending, returned);
       return;
@@ -401,6 +402,12 @@ export class HttpServer {
   #countWebSocket(path: string, change: number): void {
     this.#webSockets.set(path, (this.#webSockets.get(path) ?? 0) + change);
   }
+}
+
+/** A literal: copying the head by a spread creates another hidden class for every request. */
+function requestOf(head: HttpHead, body: Uint8Array): HttpRequest {
+  const { method, path, query, header, remoteAddress, isTls, fastPath } = head;
+  return { method, path, query, header, remoteAddress, isTls, fastPath, body };
 }
 
 function refusalOf(options: Pick<HttpServerOptions, "refusal">): Refusal {

@@ -26,7 +26,9 @@ export interface HttpRequest {
   /** Whether the request arrived at a TLS listener of this server. */
   readonly isTls: boolean;
   /** Its connection on the fast path, and the bytes of its head; absent: there is no fast path. */
-  readonly fastPath?: { readonly connection: CallerConnection; readonly head: Uint8Array };
+  readonly fastPath?:
+    | { readonly connection: CallerConnection; readonly head: Uint8Array }
+    | undefined;
   /** Empty for GET, HEAD and OPTIONS. The handler may keep it. */
   readonly body: Uint8Array;
 }

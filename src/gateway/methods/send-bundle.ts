@@ -62,7 +62,7 @@ export async function submitBundle(
     isBundle: true,
     options: { ...protection, resendsMax: null },
     receivedNs: call.receivedNs,
-    ...(call.ingress && { ingress: call.ingress }),
+    ingress: call.ingress,
   });
   const id = bundleIdOf(transactions.map(({ signature }) => signature));
   call.setBundleId(id);

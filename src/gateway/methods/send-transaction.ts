@@ -65,7 +65,7 @@ interface Sending {
   readonly options: SubmitOptions;
   readonly minContextSlot: bigint | null;
   /** Absent: none. */
-  readonly preflight?: () => Promise<void>;
+  readonly preflight?: (() => Promise<void>) | undefined;
 }
 
 /** Checks and submits a transaction; also used for transactions from raw bodies. */
@@ -106,8 +106,8 @@ async function submitTransaction(
       isBundle,
       options: isBundle ? { ...options, revertProtection: true } : options,
       receivedNs: takenNs < call.receivedNs ? takenNs : call.receivedNs,
-      ...(call.ingress && { ingress: call.ingress }),
-      ...(taken && { taken }),
+      ingress: call.ingress,
+      taken: taken ?? undefined,
     });
   } catch (thrown) {
     call.fastPath?.forget(); // the next calls may be refused for the same reason
@@ -169,7 +169,8 @@ async function run(
   const { admission, uri } = call;
   const { encoding, skipPreflight, preflightCommitment: commitment } = args.options;
   const { minContextSlot, maxRetries: resendsMax } = args.options;
-  const options = { ...readProtection(given, uri), resendsMax };
+  const { swqosOnly, mevProtect, revertProtection } = readProtection(given, uri);
+  const options = { swqosOnly, mevProtect, revertProtection, resendsMax };
   const what = "params[0]";
   const transaction = admission.read(what, args.transaction, encoding);
   const preflight = () => admission.preflight(transaction.wire, { commitment, minContextSlot });
@@ -178,7 +179,7 @@ async function run(
     what,
     options,
     minContextSlot,
-    ...(!skipPreflight && { preflight }),
+    preflight: skipPreflight ? undefined : preflight,
   });
   const isPlain = skipPreflight && minContextSlot === null && !isProtected(options);
   if (isPlain && encoding !== null) teach(call, encoding);

@@ -84,8 +84,8 @@ export class PartnerEndpoint {
   readonly #idle: PartnerConnection[] = [];
   /** All connections, idle or busy. */
   #connectionCount = 0;
-  /** Running requests, oldest first. */
-  readonly #underWay = new Set<Request>();
+  /** Running requests, oldest first: at most one for each connection. */
+  readonly #underWay: Request[] = [];
   #nextId = 1;
   #isPumpDue = false;
   #isPumping = false;
@@ -204,7 +204,7 @@ export class PartnerEndpoint {
       this.#connectProbe.cancel();
       this.#dropQueue("route_closed");
       for (const lane of this.#idle.splice(0)) lane.close();
-      for (const request of this.#underWay) {
+      for (const request of [...this.#underWay]) {
         if (request.waiting.length > 0) continue;
         request.connection.cut();
         this.#over(request);
@@ -251,7 +251,7 @@ export class PartnerEndpoint {
 
   #startRequests(): void {
     while (this.#queue.length > 0 && this.#free > 0 && this.#health.isUp && !this.#isClosed) {
-      if (this.#health.isProving && this.#underWay.size > 0) return;
+      if (this.#health.isProving && this.#underWay.length > 0) return;
       const connection = this.#takeConnection();
       if (!connection) return;
       const waiting = this.#take();
@@ -317,7 +317,7 @@ export class PartnerEndpoint {
   }
 
   #begin(request: Request): void {
-    this.#underWay.add(request);
+    this.#underWay.push(request);
     this.#timeout ??= this.#clock.after(this.#options.timeoutMs, () => this.#cutLate());
   }
 
@@ -402,7 +402,7 @@ export class PartnerEndpoint {
       this.#timeout = this.#clock.after(recheckMs, () => this.#cutLate(true));
       return;
     }
-    for (const request of this.#underWay) {
+    for (const request of [...this.#underWay]) {
       if (request.startedNs > lateNs) {
         const restMs = Number(request.startedNs - lateNs) / 1e6;
         this.#timeout = this.#clock.after(restMs, () => this.#cutLate());
@@ -418,10 +418,11 @@ export class PartnerEndpoint {
   }
 
   #over(request: Request): void {
-    this.#underWay.delete(request);
+    const place = this.#underWay.indexOf(request);
+    if (place >= 0) this.#underWay.splice(place, 1);
     if (this.#closing) request.connection.close();
     else this.#idle.push(request.connection);
-    if (this.#underWay.size > 0) return;
+    if (this.#underWay.length > 0) return;
     this.#timeout?.cancel();
     this.#timeout = undefined;
   }
@@ -432,7 +433,7 @@ export class PartnerEndpoint {
   }
 
   #finishWhenIdle(): void {
-    if (this.#underWay.size === 0) this.#closing?.finish();
+    if (this.#underWay.length === 0) this.#closing?.finish();
   }
 
   /** Retry-After per RFC 9110: seconds or a date. */

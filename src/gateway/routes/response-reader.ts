@@ -88,7 +88,8 @@ export class ResponseReader {
 
 /** `left`: number of bytes behind the response. */
 function responseOf(head: Head, body: Buffer, left: number): Response {
-  return left === 0 ? { ...head, body } : { ...head, body, isKeptAlive: false };
+  const { status, retryAfter, isKeptAlive, keepAliveSeconds } = head;
+  return { status, body, retryAfter, isKeptAlive: isKeptAlive && left === 0, keepAliveSeconds };
 }
 
 function parseHead(text: string): Head | ResponseProblem {

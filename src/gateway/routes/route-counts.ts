@@ -11,6 +11,18 @@ import type { OutboundTransaction, RouteCounts, RouteEvent } from "../submission
 import type { Verdict } from "./dialect.ts";
 import { SendTimes } from "./send-times.ts";
 
+/** Literals: a spread of a verdict creates another hidden class for every event. */
+function endOf(verdict: Verdict, atNs: bigint): RouteEvent {
+  switch (verdict.kind) {
+    case "acknowledged":
+      return { kind: "acknowledged", atNs };
+    case "refused":
+      return { kind: "refused", atNs, reason: verdict.reason, isFinal: verdict.isFinal };
+    case "failed":
+      return { kind: "failed", atNs, reason: verdict.reason, isUnsent: verdict.isUnsent ?? false };
+  }
+}
+
 export class RouteCounter {
   readonly #clock: Clock;
   readonly #log: Logger | undefined;
@@ -70,7 +82,7 @@ export class RouteCounter {
   end(outbound: OutboundTransaction, verdict: Verdict): void {
     this.#inFlight--;
     this.#ends[verdict.kind]++;
-    this.#report(outbound, { ...verdict, atNs: this.#clock.nowNs() });
+    this.#report(outbound, endOf(verdict, this.#clock.nowNs()));
   }
 
   counts(): RouteCounts {

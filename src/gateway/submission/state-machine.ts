@@ -361,15 +361,12 @@ export class SubmissionStateMachine implements SubmissionEvents {
     // After the end the facts are those of the call that submits it again.
     const facts =
       tracked.facts ?? transactions.find(({ signature }) => signature === tracked.signature);
-    const received = {
-      kind: "received",
-      atNs: receivedNs,
-      method,
-      ...(ingress && { ingress }),
-    } as const;
-    if (!facts) return received;
+    const atNs = receivedNs;
+    if (!facts) return { kind: "received", atNs, method, ...(ingress && { ingress }) };
     const { tipLamports, priorityFeeLamports } = facts;
-    return { ...received, tipLamports, priorityFeeLamports };
+    return ingress
+      ? { kind: "received", atNs, method, ingress, tipLamports, priorityFeeLamports }
+      : { kind: "received", atNs, method, tipLamports, priorityFeeLamports };
   }
 
   #endOf(

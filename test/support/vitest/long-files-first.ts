@@ -3,7 +3,19 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Parts of paths, the longest first. The native tests are also compiled. */
-const longFiles = ["test/native.test.ts", "test/integration/", "test/gateway/tpu/", "test/tools/"];
+const longFiles = [
+  "test/native.test.ts",
+  "test/simulation/simulation.test.ts",
+  "test/platform/store/transfer.test.ts",
+  "test/integration/",
+  "test/examples/",
+  "crash.test.ts",
+  "browser.test.ts",
+  "test/app/",
+  "test/platform/store/",
+  "test/gateway/tpu/",
+  "test/tools/",
+];
 
 function rank({ moduleId }: TestSpecification): number {
   const place = longFiles.findIndex((part) => moduleId.includes(part));

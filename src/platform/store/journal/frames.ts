@@ -28,21 +28,30 @@ function roomFor(value: SqlValue): number {
   return valueHeadBytes + (typeof value === "string" ? units * bytesPerUnit : units);
 }
 
+interface Frame {
+  readonly bytes: Uint8Array;
+  /** The bytes of each row in it. */
+  readonly rows: readonly Uint8Array[];
+}
+
 export class FrameWriter {
   #buffer = Buffer.allocUnsafe(firstBytes);
 
   /** The result is valid until the next call. Throws RangeError for integers above 64 bits. */
-  encode(rows: readonly (readonly SqlValue[])[]): Uint8Array {
+  encode(rows: readonly (readonly SqlValue[])[]): Frame {
     this.#makeRoom(rows);
+    const encoded: Uint8Array[] = [];
     let at = frameHeadBytes;
     for (const row of rows) {
+      const begin = at;
       at = this.#buffer.writeUInt16LE(row.length, at);
       for (const value of row) at = this.#put(value, at);
+      encoded.push(this.#buffer.subarray(begin, at));
     }
     const payload = this.#buffer.subarray(frameHeadBytes, at);
     this.#buffer.writeUInt32LE(payload.length, 0);
     this.#buffer.writeUInt32LE(crc32(payload), 4);
-    return this.#buffer.subarray(0, at);
+    return { bytes: this.#buffer.subarray(0, at), rows: encoded };
   }
 
   #makeRoom(rows: readonly (readonly SqlValue[])[]): void {
@@ -90,16 +99,22 @@ export function decodeRows(payload: Buffer): SqlValue[][] {
   const rows: SqlValue[][] = [];
   let at = 0;
   while (at + rowHeadBytes <= payload.length) {
-    const row: SqlValue[] = [];
-    let left = payload.readUInt16LE(at);
-    at += rowHeadBytes;
-    for (; left > 0; left--) {
-      const begin = at + valueHeadBytes;
-      const end = begin + payload.readUInt32LE(at + 1);
-      row.push(storedValue(payload.readUInt8(at), payload.subarray(begin, end)));
-      at = end;
-    }
+    const { row, end } = rowAt(payload, at);
     rows.push(row);
+    at = end;
   }
   return rows;
+}
+
+/** The row whose bytes begin at `begin`, and the offset behind it. */
+export function rowAt(bytes: Buffer, begin: number): { row: SqlValue[]; end: number } {
+  const row: SqlValue[] = [];
+  let at = begin + rowHeadBytes;
+  for (let left = bytes.readUInt16LE(begin); left > 0; left--) {
+    const valueBegin = at + valueHeadBytes;
+    const end = valueBegin + bytes.readUInt32LE(at + 1);
+    row.push(storedValue(bytes.readUInt8(at), bytes.subarray(valueBegin, end)));
+    at = end;
+  }
+  return { row, end: at };
 }

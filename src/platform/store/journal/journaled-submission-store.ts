@@ -13,15 +13,17 @@ import type {
   SubmissionRecord,
   SubmissionStore,
 } from "../../../gateway/submission/types.ts";
-import type { SqlValue } from "../driver.ts";
 import type { SqlSubmissionStore } from "../tables/submission-store.ts";
 import { SignatureFilter } from "./signature-filter.ts";
 import type { SubmissionJournal } from "./submission-journal.ts";
+import { WaitingRows } from "./waiting-rows.ts";
 
 /** A row waits for one to two of these. The pipeline writes changed timelines as often. */
 const turnMs = 1000;
 /** Bounds the time of a replay and the memory: about 30 MB. */
 export const waitingMax = 16_384;
+/** Rows of the active file, with those that the database has already. */
+const keptMax = 4 * waitingMax;
 /** Encoding more at once would delay new submissions. */
 const rowsPerCommit = 100;
 const signaturesPerPage = 2000;
@@ -36,16 +38,6 @@ interface JournaledDependencies {
   readonly onFailure: (error: unknown) => void;
 }
 
-type Rows = Map<string, readonly SqlValue[]>;
-
-function firstOf(rows: Rows, most: number): [string, readonly SqlValue[]][] {
-  const first: [string, readonly SqlValue[]][] = [];
-  for (const entry of rows) {
-    if (first.push(entry) >= most) break;
-  }
-  return first;
-}
-
 function keyOf({ accountId, signature }: SubmissionRecord): string {
   return `${accountId} ${signature}`;
 }
@@ -53,9 +45,9 @@ function keyOf({ accountId, signature }: SubmissionRecord): string {
 export class JournaledSubmissionStore implements SubmissionStore, SubmissionLister {
   readonly #dependencies: JournaledDependencies;
   /** Rows of the active file that the database does not have yet. */
-  #fresh: Rows = new Map();
+  #fresh = new WaitingRows();
   /** Rows of the other file. */
-  #older: Rows = new Map();
+  #older = new WaitingRows();
   #timer: Timer | undefined;
   /** The commit of older rows in progress. */
   #writing: Promise<void> | undefined;
@@ -85,16 +77,17 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
   async add(records: readonly SubmissionRecord[]): Promise<boolean> {
     const { database, journal, onFailure } = this.#dependencies;
     if (this.#canAnswer(records)) {
-      const rows = records.map((record) => database.rowOf(record));
+      let rows: readonly Uint8Array[];
       try {
-        journal.append(rows);
+        rows = journal.append(records.map((record) => database.rowOf(record)));
       } catch (error) {
         onFailure(error);
         for (const { signature } of records) this.#note(signature);
         return database.add(records);
       }
       for (const [i, record] of records.entries()) {
-        this.#fresh.set(keyOf(record), rows[i] ?? []);
+        const row = rows[i];
+        if (row) this.#fresh.set(keyOf(record), row);
         this.#note(record.signature);
       }
       this.#wake();
@@ -174,6 +167,7 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
     const filter = this.#filter;
     if (filter === null || !this.isReady) return false;
     if (this.waiting + records.length > waitingMax) return false;
+    if (this.#fresh.kept > keptMax) return false;
     return records.every(({ signature, landedTip }) => {
       return landedTip === undefined && !filter.mayHave(signature);
     });
@@ -244,10 +238,9 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
   async #commitOlder(): Promise<void> {
     const older = this.#older;
     try {
-      while (older.size > 0) {
-        const part = firstOf(older, rowsPerCommit);
-        await this.#dependencies.database.addRows(part.map(([, row]) => row));
-        for (const [key] of part) older.delete(key);
+      for (const part of older.parts(rowsPerCommit)) {
+        await this.#dependencies.database.addRows(part.map(({ row }) => row));
+        for (const { key } of part) older.delete(key);
       }
       this.#isFailing = false;
     } catch (error) {

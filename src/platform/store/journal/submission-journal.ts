@@ -196,9 +196,14 @@ export class SubmissionJournal {
     return this.#active.isEmpty && this.#other.isEmpty;
   }
 
-  /** The rows survive a kill when it returns: all of them or, if it throws, none. */
-  append(rows: readonly (readonly SqlValue[])[]): void {
-    this.#active.append(this.#frame.encode(rows));
+  /**
+   * The rows survive a kill when it returns: all of them or, if it throws, none. Returns the bytes of each
+   * row, which are valid until the next call.
+   */
+  append(rows: readonly (readonly SqlValue[])[]): readonly Uint8Array[] {
+    const frame = this.#frame.encode(rows);
+    this.#active.append(frame.bytes);
+    return frame.rows;
   }
 
   /** Makes the other file active. False while it still has rows. */

@@ -5,6 +5,7 @@ import {
   decodeRows,
   FrameWriter,
   frameHeadBytes,
+  rowAt,
 } from "../../../../src/platform/store/journal/frames.ts";
 
 const value: fc.Arbitrary<SqlValue> = fc.oneof(
@@ -20,9 +21,11 @@ describe("frames", () => {
     const writer = new FrameWriter();
     fc.assert(
       fc.property(rows, (given) => {
-        const frame = Buffer.from(writer.encode(given));
+        const { bytes, rows: encoded } = writer.encode(given);
+        const frame = Buffer.from(bytes);
         expect(frame.readUInt32LE(0)).toBe(frame.length - frameHeadBytes);
         expect(decodeRows(frame.subarray(frameHeadBytes))).toEqual(given);
+        expect(encoded.map((row) => rowAt(Buffer.from(row), 0).row)).toEqual(given);
       }),
     );
   });
