@@ -102,11 +102,9 @@ function refused(id: Json, thrown: unknown, options: JsonRpcOptions): JsonRpcAns
   };
 }
 
-async function handleCall(value: Json, options: JsonRpcOptions): Promise<JsonRpcAnswer> {
-  if (isHeartbeat(value, options)) return { text: "", reason: null };
-  const answer = await answerCall(value, options);
-  if (options.ended) options.ended(methodOf(value), answer.reason);
-  return answer;
+function handleCall(value: Json, options: JsonRpcOptions): Promise<JsonRpcAnswer> {
+  const isIgnored = isHeartbeat(value, options);
+  return isIgnored ? Promise.resolve({ text: "", reason: null }) : answerCall(value, options);
 }
 
 function isHeartbeat(value: Json, { heartbeatMethod }: JsonRpcOptions): boolean {
@@ -121,16 +119,18 @@ function methodOf(value: Json): string {
 
 async function answerCall(value: Json, options: JsonRpcOptions): Promise<JsonRpcAnswer> {
   const id = isJsonObject(value) ? (value["id"] ?? null) : null;
+  let answer: JsonRpcAnswer;
   try {
     options.admit?.(methodOf(value));
     if (!isJsonObject(value)) throw invalidRequest("an object", value);
     const call = readCall(value, options);
-    if (!call) return { text: "", reason: null };
-    const result = await options.dispatch(call.method, call.params);
-    return { text: resultText(result, id), reason: null };
+    const result = call ? await options.dispatch(call.method, call.params) : null;
+    answer = { text: call ? resultText(result, id) : "", reason: null };
   } catch (thrown) {
-    return refused(id, thrown, options);
+    answer = refused(id, thrown, options);
   }
+  options.ended?.(methodOf(value), answer.reason);
+  return answer;
 }
 
 async function handleBatch(

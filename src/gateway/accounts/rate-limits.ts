@@ -53,6 +53,8 @@ export class RateLimits {
   readonly #callersMax: number;
   /** Least recently active first. */
   readonly #buckets = new Map<string, Bucket>();
+  /** The most recently active caller, and its bucket. */
+  #newest: { readonly caller: string; readonly bucket: Bucket } | null = null;
 
   constructor(callersMax: number) {
     this.#callersMax = callersMax;
@@ -97,6 +99,7 @@ export class RateLimits {
   }
 
   #bucketOf(caller: string, full: number, nowNs: bigint): Bucket {
+    if (this.#newest?.caller === caller) return this.#newest.bucket;
     const known = this.#buckets.get(caller);
     if (known) {
       this.#buckets.delete(caller);
@@ -106,6 +109,7 @@ export class RateLimits {
     }
     const bucket = known ?? { level: full, atNs: nowNs };
     this.#buckets.set(caller, bucket);
+    this.#newest = { caller, bucket };
     return bucket;
   }
 }

@@ -14,6 +14,17 @@ const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** The server writes these headers itself; a second one would contradict it. */
 const serverHeaders = /^(content-length|transfer-encoding|connection|keep-alive|date)$/i;
 
+/** Names that handlers have set. They are few. */
+const fitNames = new Set<string>();
+const fitNamesMax = 256;
+
+function isNameFit(name: string): boolean {
+  if (fitNames.has(name)) return true;
+  const isFit = headerName.test(name) && !serverHeaders.test(name);
+  if (isFit && fitNames.size < fitNamesMax) fitNames.add(name);
+  return isFit;
+}
+
 function unfit(message: string): ShredwayError {
   return new ShredwayError("internal", `response of a handler: ${message}`);
 }
@@ -24,10 +35,11 @@ export function checkedAnswer(returned: HttpResponse): HttpResponse {
   if (!Number.isInteger(status) || status < 200 || status > 599) {
     throw unfit(`expected a status from 200 to 599, got ${quote(status)}`);
   }
-  for (const [name, value] of Object.entries(headers ?? {})) {
-    if (!headerName.test(name) || serverHeaders.test(name)) {
+  for (const name of Object.keys(headers ?? {})) {
+    if (!isNameFit(name)) {
       throw unfit(`expected a header name that handlers may set, got ${quote(name)}`);
     }
+    const value: unknown = headers?.[name];
     if (typeof value !== "string" || !headerValue.test(value)) {
       throw unfit(`expected a one-line value of ${name}, got ${quote(value)}`);
     }

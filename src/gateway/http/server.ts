@@ -268,9 +268,18 @@ export class HttpServer {
       this.#answer(pending, returned);
       return;
     }
-    returned
-      .then((answer) => this.#answer(pending, answer))
-      .catch((thrown: unknown) => this.#failed(pending, thrown));
+    returned.then(
+      (answer) => this.#answerOrFail(pending, answer),
+      (thrown: unknown) => this.#failed(pending, thrown),
+    );
+  }
+
+  #answerOrFail(pending: PendingRequest, answer: HttpResponse): void {
+    try {
+      this.#answer(pending, answer);
+    } catch (thrown) {
+      this.#failed(pending, thrown);
+    }
   }
 
   #failed(pending: PendingRequest, thrown: unknown): void {
@@ -349,9 +358,8 @@ export class HttpServer {
   #writeHead({ response }: PendingRequest, answer: HttpResponse): void {
     response.writeStatus(statusLine(answer.status));
     response.writeHeader("Keep-Alive", `timeout=${this.#engine.keepAliveSeconds}`);
-    for (const [name, value] of Object.entries(answer.headers ?? {})) {
-      response.writeHeader(name, value);
-    }
+    const headers = answer.headers ?? {};
+    for (const name of Object.keys(headers)) response.writeHeader(name, headers[name] ?? "");
   }
 
   #routeWebSocket(path: string): void {

@@ -204,8 +204,8 @@ export class PartnerEndpoint {
       this.#connectProbe.cancel();
       this.#dropQueue("route_closed");
       for (const lane of this.#idle.splice(0)) lane.close();
-      for (const request of [...this.#underWay]) {
-        if (request.waiting.length > 0) continue;
+      const probes = this.#underWay.filter(({ waiting }) => waiting.length === 0);
+      for (const request of probes) {
         request.connection.cut();
         this.#over(request);
       }
@@ -402,7 +402,7 @@ export class PartnerEndpoint {
       this.#timeout = this.#clock.after(recheckMs, () => this.#cutLate(true));
       return;
     }
-    for (const request of [...this.#underWay]) {
+    for (const request of this.#underWay.slice()) {
       if (request.startedNs > lateNs) {
         const restMs = Number(request.startedNs - lateNs) / 1e6;
         this.#timeout = this.#clock.after(restMs, () => this.#cutLate());

@@ -57,13 +57,8 @@ export class SubmissionWriter {
   }
 
   /** Writes new ones. False: the store has a record of one of them, and nothing was written. */
-  async add(views: readonly AccountTransaction[]): Promise<boolean> {
-    let isNew = true;
-    await this.#put(views, async (records) => {
-      isNew = await this.#store.add(records);
-      return isNew;
-    });
-    return isNew;
+  add(views: readonly AccountTransaction[]): Promise<boolean> {
+    return this.#put(views, (records) => this.#store.add(records));
   }
 
   /** As `persist`, unless all of them were written before. */
@@ -140,14 +135,14 @@ export class SubmissionWriter {
     }
   }
 
-  /** `write` resolves to whether they were written. */
+  /** `write` resolves to whether they were written, and so does this. */
   #put(
     all: readonly AccountTransaction[],
     write: (records: readonly SubmissionRecord[]) => Promise<boolean> = (records) =>
       this.#store.put(records).then(() => true),
-  ): Promise<void> {
+  ): Promise<boolean> {
     const views = all.filter(({ isForgotten }) => !isForgotten);
-    if (views.length === 0) return Promise.resolve();
+    if (views.length === 0) return Promise.resolve(true);
     const records = views.map((view) => view.record);
     for (const view of views) {
       view.isDirty = false;
@@ -156,7 +151,10 @@ export class SubmissionWriter {
     this.#puts++;
     this.#putsInProgress++;
     const put = write(records).then(
-      (isPersisted) => this.#finish(views, isPersisted),
+      (isPersisted) => {
+        this.#finish(views, isPersisted);
+        return isPersisted;
+      },
       (error: unknown) => {
         this.#failures++;
         if (!this.#isFailing) {

@@ -84,27 +84,61 @@ export class TransactionInspector {
       throw transactionRefusal(refusal, offset, view.getBigUint64(at.got, true));
     }
     const textEnd = at.signatureText + view.getUint8(at.signatureTextLength);
-    const nonceAccount = view.getUint16(at.nonceAccount, true);
-    return {
+    return new InspectedTransaction(
       wire,
-      version: versions[view.getUint8(at.version)] ?? "legacy",
-      signatureBytes: part(wire, view.getUint16(at.signature, true), signatureBytes),
-      signature: this.#record.toString("latin1", at.signatureText, textEnd),
-      feePayer: part(wire, view.getUint16(at.feePayer, true), keyBytes),
-      lifetime: part(wire, view.getUint16(at.lifetime, true), keyBytes),
-      nonce:
-        nonceAccount === 0
-          ? null
-          : {
-              account: part(wire, nonceAccount, keyBytes),
-              authority: part(wire, view.getUint16(at.nonceAuthority, true), keyBytes),
-            },
-      tipLamports: view.getBigUint64(at.tipLamports, true),
-      computeUnitLimit: view.getUint32(at.computeUnitLimit, true),
-      computeUnitPrice: view.getBigUint64(at.computeUnitPrice, true),
-      priorityFeeLamports: view.getBigUint64(at.priorityFeeLamports, true),
-      hasFrontKey: view.getUint8(at.hasFrontKey) === 1,
-    };
+      this.#record.toString("latin1", at.signatureText, textEnd),
+      view,
+    );
+  }
+}
+
+/** Open transactions stay in memory by the thousands, so it has offsets instead of a view of each part. */
+class InspectedTransaction implements TransactionFacts {
+  readonly wire: Uint8Array;
+  readonly signature: string;
+  readonly version: TransactionVersion;
+  readonly nonce: TransactionFacts["nonce"];
+  readonly tipLamports: bigint;
+  readonly computeUnitLimit: number;
+  readonly computeUnitPrice: bigint;
+  readonly priorityFeeLamports: bigint;
+  readonly hasFrontKey: boolean;
+  readonly #signatureAt: number;
+  readonly #feePayerAt: number;
+  readonly #lifetimeAt: number;
+
+  constructor(wire: Uint8Array, signature: string, record: DataView) {
+    const nonceAccount = record.getUint16(at.nonceAccount, true);
+    this.wire = wire;
+    this.signature = signature;
+    this.version = versions[record.getUint8(at.version)] ?? "legacy";
+    this.nonce =
+      nonceAccount === 0
+        ? null
+        : {
+            account: part(wire, nonceAccount, keyBytes),
+            authority: part(wire, record.getUint16(at.nonceAuthority, true), keyBytes),
+          };
+    this.tipLamports = record.getBigUint64(at.tipLamports, true);
+    this.computeUnitLimit = record.getUint32(at.computeUnitLimit, true);
+    this.computeUnitPrice = record.getBigUint64(at.computeUnitPrice, true);
+    this.priorityFeeLamports = record.getBigUint64(at.priorityFeeLamports, true);
+    this.hasFrontKey = record.getUint8(at.hasFrontKey) === 1;
+    this.#signatureAt = record.getUint16(at.signature, true);
+    this.#feePayerAt = record.getUint16(at.feePayer, true);
+    this.#lifetimeAt = record.getUint16(at.lifetime, true);
+  }
+
+  get signatureBytes(): Uint8Array {
+    return part(this.wire, this.#signatureAt, signatureBytes);
+  }
+
+  get feePayer(): Uint8Array {
+    return part(this.wire, this.#feePayerAt, keyBytes);
+  }
+
+  get lifetime(): Uint8Array {
+    return part(this.wire, this.#lifetimeAt, keyBytes);
   }
 }
 
@@ -145,7 +179,7 @@ interface Waiting {
 
 export class SignatureVerifier {
   readonly #native: NativeSignatureVerifier;
-  /** By ticket. Unlike a map, it leaves nothing behind that keeps ended requests in memory. */
+  /** The place of each is its ticket. Unlike a map, an array keeps no ended request in memory. */
   readonly #waiting: (Waiting | undefined)[] = [];
   readonly #freeTickets: number[] = [];
   readonly #results = new Uint8Array(resultsAtOnce * resultBytes);

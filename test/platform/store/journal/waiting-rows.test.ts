@@ -38,7 +38,7 @@ describe("waiting rows", () => {
         }
         expect(rows.size).toBe(expected.size);
         for (const key of "abcde") expect(rows.has(key)).toBe(expected.has(key));
-        expect(rowsIn(rows, most).flat().toSorted()).toEqual([...expected.values()].toSorted());
+        expect(new Set(rowsIn(rows, most).flat())).toEqual(new Set(expected.values()));
       }),
       { numRuns: 60 },
     );
