@@ -88,12 +88,16 @@ function requireLibrary(): void {
 const noBytes = new Uint8Array(0);
 
 /** Options in the form of a URL; the empty query is the usual one. */
+const queries = {
+  open: new Query(""),
+  protected: new Query("mev-protect=true"),
+  swqosOnly: new Query("swqos-only=true"),
+  protectedSwqosOnly: new Query("mev-protect=true&swqos-only=true"),
+} as const;
+
 function queryOf(isProtected: boolean, isSwqosOnly: boolean): Query {
-  const options = [
-    ...(isProtected ? ["mev-protect=true"] : []),
-    ...(isSwqosOnly ? ["swqos-only=true"] : []),
-  ];
-  return new Query(options.join("&"));
+  if (isProtected) return isSwqosOnly ? queries.protectedSwqosOnly : queries.protected;
+  return isSwqosOnly ? queries.swqosOnly : queries.open;
 }
 
 /** Most keys are allowed from every address, so the address is rarely parsed. */
@@ -146,13 +150,15 @@ export function openQuic({
       const key = publicKey ? publicKeys.find("tpu", publicKey) : keyRing.get(keyId, clock.nowNs());
       return key && isAllowed(keyRing, key, address) ? key : null;
     },
-    submit: ({ bytes, isProtected, isSwqosOnly, offer, ...rest }) =>
+    submit: ({ key, bytes, takesBundles, isProtected, isSwqosOnly, receivedNs, offer }) =>
       gateway().answerStream({
-        ...rest,
+        key,
         body: bytes,
-        ...(offer && { fastPath: { connection: offer, head: noBytes, body: bytes } }),
         query: queryOf(isProtected, isSwqosOnly),
+        takesBundles,
+        receivedNs,
         ingress: "quic",
+        fastPath: offer ? { connection: offer, head: noBytes, body: bytes } : undefined,
       }),
     rateLimited: (report) => gateway().rateLimited("quic", report),
   });

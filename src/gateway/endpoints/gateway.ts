@@ -440,10 +440,15 @@ export class Gateway {
    */
   answerStream(stream: StreamSubmission): Promise<StreamAnswer> {
     this.#callers.used(stream.key.id);
+    const { key, query, receivedNs, ingress, fastPath } = stream;
     const context = new RequestContext(this.#methodContext, {
-      ...stream,
+      key,
+      query,
       isBlockEngine: false,
       isForBrowser: false,
+      receivedNs,
+      ingress,
+      fastPath,
       report: this.report,
       ended: this.#ended,
     });

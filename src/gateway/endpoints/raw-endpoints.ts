@@ -13,7 +13,7 @@ import { bundleTransactionsMax } from "../../core/transactions/bundle-limits.ts"
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import type { HttpResponse } from "../http/types.ts";
 import type { Call } from "../methods/method.ts";
-import { type Protection, readProtection } from "../methods/protection.ts";
+import { type Protection, readProtection, submitOptionsOf } from "../methods/protection.ts";
 import { submitAlt } from "../methods/send-alt.ts";
 import {
   batchTransactionsMax,
@@ -200,7 +200,7 @@ async function sendTransaction(submission: RawSubmission): Promise<unknown> {
   const minContextSlot = rawParameters.minContextSlot.read(query) ?? null;
   const transaction = singleOf(readers)(call, "body");
   const resendsMax = resends === undefined ? null : Number(resends);
-  const options = { ...protection, resendsMax };
+  const options = submitOptionsOf(protection, resendsMax);
   await checkAndSubmit(call, { transaction, what: "body", options, minContextSlot });
   // The fast path knows the form of the ingress's streams, and no form of a URL.
   if (call.ingress === "quic" && !isProtected(options)) teach(call, "base64");

@@ -27,7 +27,7 @@ export interface StreamSubmission {
   readonly receivedNs: bigint;
   readonly ingress: Ingress;
   /** The stream on the fast path; absent: it cannot have been sent yet. */
-  readonly fastPath?: FastCallFacts;
+  readonly fastPath?: FastCallFacts | undefined;
 }
 
 export interface StreamAnswer {

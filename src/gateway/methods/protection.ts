@@ -9,6 +9,7 @@ import { quote, ShredwayError } from "../../core/errors.ts";
 import { isJsonObject, type Json } from "../../core/json-rpc/json-text.ts";
 import type { JsonSchema } from "../schema/json-schema.ts";
 import { flag, switchField } from "../schema/shapes.ts";
+import type { SubmitOptions } from "../submission/types.ts";
 
 export interface Protection {
   /** Only routes that keep the transaction private. */
@@ -96,6 +97,14 @@ function readFlag(position: number, name: ProtectionName, json: Json | undefined
   if (json === undefined || json === null) return false;
   if (typeof json === "boolean") return json;
   return flag.reader(`params[${position}].${name}`)(json);
+}
+
+/** A literal: a spread of the protection creates another hidden class for every submission. */
+export function submitOptionsOf(
+  { swqosOnly, mevProtect, revertProtection }: Protection,
+  resendsMax: number | null,
+): SubmitOptions {
+  return { swqosOnly, mevProtect, revertProtection, resendsMax };
 }
 
 /**

@@ -56,6 +56,7 @@ export async function submitAlt(
 ): Promise<readonly string[]> {
   const { admission, settings } = call;
   checkAltProtection(protection);
+  const { mevProtect, swqosOnly, revertProtection } = protection;
   const transaction = read();
   admission.checkTip("sendAlt", what, [transaction]);
   checkUnitFee(what, transaction, settings.partnerUnitLamports);
@@ -65,7 +66,7 @@ export async function submitAlt(
     method: "sendAlt",
     transactions: [transaction],
     isBundle: false,
-    options: { ...protection, enableFallback, resendsMax: null },
+    options: { mevProtect, swqosOnly, revertProtection, enableFallback, resendsMax: null },
     receivedNs: call.receivedNs,
   });
   return [transaction.signature];

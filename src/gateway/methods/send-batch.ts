@@ -11,7 +11,12 @@ import { type ArgsOf, optional, required } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
 import { invalid, optionsOf, type Shape, texts } from "../schema/shapes.ts";
 import { type Call, method } from "./method.ts";
-import { type Protection, protectionSchema, readProtection } from "./protection.ts";
+import {
+  type Protection,
+  protectionSchema,
+  readProtection,
+  submitOptionsOf,
+} from "./protection.ts";
 import { encodingField, transactionText } from "./submission-params.ts";
 import { duplicateOf } from "./transaction-admission.ts";
 
@@ -48,7 +53,7 @@ async function submitAll(
   transactions: readonly TransactionFacts[],
   protection: Protection,
 ): Promise<void> {
-  const options = { ...protection, resendsMax: null };
+  const options = submitOptionsOf(protection, null);
   const results = await Promise.allSettled(
     transactions.map((transaction) =>
       call.dependencies.submissions.submit({

@@ -15,7 +15,12 @@ import { samples } from "../schema/samples.ts";
 import { invalid, optionsOf, readTexts, type Shape } from "../schema/shapes.ts";
 import { bundleIdOf } from "../submission/tracked-transaction.ts";
 import { type Call, method } from "./method.ts";
-import { type Protection, protectionSchema, readProtection } from "./protection.ts";
+import {
+  type Protection,
+  protectionSchema,
+  readProtection,
+  submitOptionsOf,
+} from "./protection.ts";
 import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
 import { duplicateOf } from "./transaction-admission.ts";
 
@@ -60,7 +65,7 @@ export async function submitBundle(
     method: "sendBundle",
     transactions,
     isBundle: true,
-    options: { ...protection, resendsMax: null },
+    options: submitOptionsOf(protection, null),
     receivedNs: call.receivedNs,
     ingress: call.ingress,
   });

@@ -16,7 +16,12 @@ import { invalid, optionsOf, readTexts, type Shape } from "../schema/shapes.ts";
 import type { SubmitRequest } from "../submission/types.ts";
 import { type Call, method } from "./method.ts";
 import { noncesOf } from "./nonces.ts";
-import { type Protection, protectionSchema, readProtection } from "./protection.ts";
+import {
+  type Protection,
+  protectionSchema,
+  readProtection,
+  submitOptionsOf,
+} from "./protection.ts";
 import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
 import { duplicateOf } from "./transaction-admission.ts";
 
@@ -192,7 +197,7 @@ export async function submitIdeal(
   protection: Protection,
   names: PairNames,
 ): Promise<readonly string[]> {
-  const options = { ...protection, resendsMax: null };
+  const options = submitOptionsOf(protection, null);
   const nonce = checkPair(call, transactions, names);
   call.countCalls(pairSize - 1);
   const pair = await completed(call, transactions, nonce, names);

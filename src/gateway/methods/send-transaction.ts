@@ -24,7 +24,12 @@ import type { TakenRequest } from "../submission/taken-request.ts";
 import { bundleIdOf } from "../submission/tracked-transaction.ts";
 import type { SubmitOptions } from "../submission/types.ts";
 import { type Call, method } from "./method.ts";
-import { type Protection, protectionSchema, readProtection } from "./protection.ts";
+import {
+  type Protection,
+  protectionSchema,
+  readProtection,
+  submitOptionsOf,
+} from "./protection.ts";
 import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
 
 const u32Max = 0xffff_ffff;
@@ -169,8 +174,7 @@ async function run(
   const { admission, uri } = call;
   const { encoding, skipPreflight, preflightCommitment: commitment } = args.options;
   const { minContextSlot, maxRetries: resendsMax } = args.options;
-  const { swqosOnly, mevProtect, revertProtection } = readProtection(given, uri);
-  const options = { swqosOnly, mevProtect, revertProtection, resendsMax };
+  const options = submitOptionsOf(readProtection(given, uri), resendsMax);
   const what = "params[0]";
   const transaction = admission.read(what, args.transaction, encoding);
   const preflight = () => admission.preflight(transaction.wire, { commitment, minContextSlot });
