@@ -80,6 +80,7 @@ import {
 export type { GatewayDependencies } from "../methods/dependencies.ts";
 
 type Handler = Path["handle"];
+type CallFacts = Pick<StreamSubmission, "key" | "query" | "receivedNs"> & Partial<StreamSubmission>;
 
 /** A call with one transaction of a packet fits. */
 const keylessBytesMax = 4096;
@@ -423,12 +424,19 @@ export class Gateway {
 
   /** The context of one call with a known key; used by pages and WebSockets. */
   contextOf(key: ApiKey, query = new Query("")): RequestContext {
+    return this.#contextWithoutHttp({ key, query, receivedNs: this.#dependencies.clock.nowNs() });
+  }
+
+  #contextWithoutHttp(facts: CallFacts): RequestContext {
+    const { key, query, receivedNs, ingress, fastPath } = facts;
     return new RequestContext(this.#methodContext, {
       key,
       query,
       isBlockEngine: false,
       isForBrowser: false,
-      receivedNs: this.#dependencies.clock.nowNs(),
+      receivedNs,
+      ingress,
+      fastPath,
       report: this.report,
       ended: this.#ended,
     });
@@ -440,18 +448,7 @@ export class Gateway {
    */
   answerStream(stream: StreamSubmission): Promise<StreamAnswer> {
     this.#callers.used(stream.key.id);
-    const { key, query, receivedNs, ingress, fastPath } = stream;
-    const context = new RequestContext(this.#methodContext, {
-      key,
-      query,
-      isBlockEngine: false,
-      isForBrowser: false,
-      receivedNs,
-      ingress,
-      fastPath,
-      report: this.report,
-      ended: this.#ended,
-    });
+    const context = this.#contextWithoutHttp(stream);
     const begin = () => answerStream({ context, stream, methodContext: this.#methodContext });
     const claim = (): boolean => Boolean(stream.fastPath?.connection.claim());
     const refuse = (): StreamAnswer => ({ reason: "overloaded", text: waitedTooLong });

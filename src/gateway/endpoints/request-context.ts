@@ -80,7 +80,7 @@ interface CallerFacts {
   /** True for browser requests: the response lists the headers that the page may read. */
   readonly isForBrowser: boolean;
   readonly receivedNs: bigint;
-  readonly ingress?: Ingress;
+  readonly ingress?: Ingress | undefined;
   /** The request on the fast path; absent: it came in another way. */
   readonly fastPath?: FastCallFacts | undefined;
   /** Value of the request's header x-shredway-receipt. */
