@@ -18,6 +18,7 @@ import { routeHeadersProblem } from "./route-headers.ts";
 import { checkShredstream } from "./rules-shredstream.ts";
 import { checkStreams } from "./rules-streams.ts";
 import { checkSubscribers } from "./rules-subscribers.ts";
+import { checkTcpListeners } from "./rules-tcp-listeners.ts";
 import { checkXdp } from "./rules-xdp.ts";
 import type { Config, RelayConfig } from "./schema.ts";
 import { thresholdsOf } from "./schema-delivery.ts";
@@ -225,31 +226,6 @@ function checkRoutes(config: Config, report: Report): void {
   for (const index of config.routes.keys()) checkRoute(config, index, report);
 }
 
-/** All addresses of the HTTP listeners. With port 0 the kernel chooses the port. */
-function checkHttpListeners({ http, operations }: Config, report: Report): void {
-  const all: [path: (string | number)[], text: string][] = [];
-  const add = (path: (string | number)[], texts: readonly string[]): void => {
-    for (const [index, text] of texts.entries()) all.push([[...path, index], text]);
-  };
-  add(["http", "listen"], http?.listen ?? []);
-  add(["http", "tls", "listen"], http?.tls?.listen ?? []);
-  for (const [index, { listen }] of (http?.split ?? []).entries()) {
-    add(["http", "split", index, "listen"], listen);
-  }
-  add(["operations", "listen"], operations.listen ?? []);
-  checkDistinct(
-    all,
-    ([, text]) => {
-      const endpoint = parseEndpoint(text, { allowPortZero: true });
-      return endpoint.port === 0 ? undefined : formatEndpoint(endpoint);
-    },
-    (index) => {
-      const [path, text] = all[index] ?? [[], ""];
-      report(path, `duplicate address ${text}; expected different addresses`);
-    },
-  );
-}
-
 /** The UDP addresses of the ingress differ from each other and from those of the relay. */
 function checkQuic({ http, quic, relay }: Config, report: Report): void {
   if (!quic) return;
@@ -391,7 +367,10 @@ export function checkConfig(
     [["http", "tips", "regions"], () => checkTipAddresses(config, report)],
     [["solana"], () => checkRoutes(config, report)],
     [["relay.tiers"], () => checkThresholds(config, report)],
-    [["http", "operations.listen"], () => checkHttpListeners(config, report)],
+    [
+      ["http", "operations.listen", "streams", "shredstream"],
+      () => checkTcpListeners(config, report),
+    ],
     [["http"], () => checkEngine(config, report)],
     [["http", "quic", "relay.listen"], () => checkQuic(config, report)],
     [["http", "streams", "relay.deshred", "relay.tiers"], () => checkStreams(config, report)],

@@ -26,7 +26,7 @@ const endpointGroupsExpected = "a list of 1 to 4 of gateway, tips, tracker and p
 
 const split = z.strictObject({
   listen: key(oneOrMany(parsed(parseEndpointOrPortZero)), {
-    expects: "an address and port such as 127.0.0.1:8781 or [::]:8781, or a list of 1 to 16",
+    expects: "an address and port such as 127.0.0.1:8790 or [::]:8790, or a list of 1 to 16",
     meaning: "Addresses of this listener.",
   }),
   serves: key(z.array(z.enum(endpointGroupNames)).min(1).max(endpointGroupNames.length), {

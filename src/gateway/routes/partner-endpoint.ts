@@ -402,7 +402,7 @@ export class PartnerEndpoint {
       this.#timeout = this.#clock.after(recheckMs, () => this.#cutLate(true));
       return;
     }
-    for (const request of this.#underWay.slice()) {
+    for (let [request] = this.#underWay; request; [request] = this.#underWay) {
       if (request.startedNs > lateNs) {
         const restMs = Number(request.startedNs - lateNs) / 1e6;
         this.#timeout = this.#clock.after(restMs, () => this.#cutLate());

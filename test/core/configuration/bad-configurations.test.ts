@@ -69,11 +69,6 @@ describe("bad configurations", () => {
       /shredstream.subscribers\[0\].publicKey: /,
     ],
     [
-      "a listener of HTTP twice",
-      `${least}http: { split: [{ listen: "127.0.0.1:8780", serves: [tips] }] }\n`,
-      /:4: http.split\[0\].listen\[0\]: duplicate address 127.0.0.1:8780; expected different addresses/,
-    ],
-    [
       "a listener with an unknown endpoint group",
       `${least}http: { split: [{ listen: "127.0.0.1:8781", serves: [metrics] }] }\n`,
       /http.split\[0\].serves\[0\]: invalid value "metrics"; expected a list of 1 to 4 of gateway, tips, tracker and portal/,
