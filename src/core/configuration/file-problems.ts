@@ -11,6 +11,7 @@ import { deriveRegions } from "./derived.ts";
 import { ignoredKeysWarning } from "./ignored-keys.ts";
 import { RepairedFile } from "./repaired-file.ts";
 import { type ConfigProblem, checkConfig } from "./rules.ts";
+import { deriveWebSocketListen } from "./rules-tcp-listeners.ts";
 import { type Config, configSchema, keyDocuments, schemaAt, unwrapSchema } from "./schema.ts";
 
 type Path = (string | number)[];
@@ -153,6 +154,7 @@ export function checkFile({
       const hasDeliveryRegions = valueAt(repaired.value, ["delivery", "regions"]) !== undefined;
       const warnings = [
         ...deriveRegions(result.data, { hasDeliveryRegions }),
+        ...deriveWebSocketListen(result.data),
         ...ignoredKeysWarning(repaired.value, result.data),
       ];
       const isUsable = (key: string) => !isAffected(repaired.removed, key);

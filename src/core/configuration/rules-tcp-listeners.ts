@@ -1,6 +1,7 @@
 // Rule of the TCP listeners: the service can open all of them.
 //
-// Called by rules.ts. Without it, the start would report that this process itself uses the port.
+// Called by rules.ts and file-problems.ts. Without it, the start would report that this process itself uses
+// the port.
 
 import {
   type Endpoint,
@@ -76,6 +77,26 @@ function excludes(one: Endpoint, other: Endpoint): boolean {
   return (
     formatEndpoint(one) === formatEndpoint(other) || includes(one, other) || includes(other, one)
   );
+}
+
+/**
+ * Leaves the derived port of WebSockets to a listener that the file puts there. Returns a warning if clients
+ * that need the port get none.
+ */
+export function deriveWebSocketListen(config: Config): string[] {
+  const { http } = config;
+  const [derived] = single(["http", "webSocketListen"], addressAbove(http?.listen ?? [])[0]);
+  if (!http || http.webSocketListen || !derived) return [];
+  const written = listenersOf({ ...config, http: { ...http, webSocketListen: [] } });
+  const user = written.find(({ endpoint }) => excludes(endpoint, derived.endpoint));
+  if (!user) return [];
+  http.webSocketListen = [];
+  const key = keyText(user.path);
+  if (key.startsWith("http.listen")) return [];
+  return [
+    `configuration: ${key} is ${formatEndpoint(user.endpoint)}, the port after http.listen, where @solana/web3.js opens ` +
+      "its WebSocket; so these clients get no WebSocket: change this port, or set http.webSocketListen",
+  ];
 }
 
 export function checkTcpListeners(config: Config, report: Report): void {

@@ -73,7 +73,8 @@ export const http = z.strictObject({
     meaning:
       "Additional addresses with the same endpoints. If the URL contains a port, " +
       "@solana/web3.js opens its WebSocket at the next higher port.",
-    absent: "the next higher port after the first of `listen`; `[]` disables this",
+    absent:
+      "the next higher port after the first of `listen`, unless another listener has it; `[]` disables this",
   }),
   serves: key(
     z

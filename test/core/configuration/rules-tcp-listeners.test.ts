@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { least, messageOf } from "./config-texts.ts";
+import {
+  type Config,
+  configWarnings,
+  parseConfig,
+} from "../../../src/core/configuration/configuration.ts";
+import { tcpListenersOf } from "../../../src/core/configuration/tcp-listeners.ts";
+import { least, messageOf, path } from "./config-texts.ts";
 
 const tips = `tips: { addresses: ["${"1".repeat(32)}"] }\n`;
 
@@ -9,11 +15,6 @@ describe("two TCP listeners", () => {
       "a listener of HTTP twice",
       `${least}http: { split: [{ listen: "127.0.0.1:8780", serves: [tips] }] }\n`,
       /:4: http.split\[0\].listen\[0\]: duplicate address 127.0.0.1:8780 \(also http.listen\[0\]\); expected different addresses/,
-    ],
-    [
-      "a listener at the derived port of WebSockets",
-      `${least}http: { split: [{ listen: "127.0.0.1:8781", serves: [tips] }] }\n`,
-      /http.split\[0\].listen\[0\]: duplicate address 127.0.0.1:8781 \(also http.webSocketListen\)/,
     ],
     [
       "a listener that all addresses include",
@@ -53,5 +54,33 @@ describe("two TCP listeners", () => {
     ["HTTPS at its next port", 'http: { listen: ["127.0.0.1:8780", "127.0.0.1:8781"] }'],
   ])("are accepted: %s", (_, text) => {
     expect(messageOf(`${least}${tips}${text}\n`)).toBe("accepted");
+  });
+});
+
+describe("a listener at the port after http.listen", () => {
+  const parse = (lines: string) => parseConfig(`${least}${tips}${lines}\n`, path);
+
+  const portWarnings = (config: Config) =>
+    configWarnings(config).filter((text) => text.includes("the port after"));
+
+  it("keeps the port, with a warning for the clients that need it", () => {
+    const config = parse('http: { split: [{ listen: "127.0.0.1:8781", serves: [tips] }] }');
+    expect(config.http?.webSocketListen).toEqual([]);
+    expect(tcpListenersOf(config).map(({ address, key }) => `${address} ${key}`)).toEqual([
+      "127.0.0.1:8780 http.listen",
+      "127.0.0.1:8781 http.split[0].listen",
+    ]);
+    expect(portWarnings(config)).toEqual([
+      "configuration: http.split[0].listen[0] is 127.0.0.1:8781, the port after http.listen, where " +
+        "@solana/web3.js opens its WebSocket; so these clients get no WebSocket: change this port, or set " +
+        "http.webSocketListen",
+    ]);
+  });
+
+  it("needs no warning if it serves the same endpoints", () => {
+    const config = parse('http: { listen: ["127.0.0.1:8780", "0.0.0.0:8781"] }');
+    expect(config.http?.webSocketListen).toEqual([]);
+    expect(portWarnings(config)).toEqual([]);
+    expect(parse("http: {}").http?.webSocketListen).toBeUndefined();
   });
 });
