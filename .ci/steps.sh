@@ -68,14 +68,14 @@ step() {
   count "$name" $? $((SECONDS - begin)) "$logs/step.log"
 }
 
-# start PRIORITY SECONDS FUNCTION…: runs the functions in the background, one after the other and each
-# within this time. `await` reports each result.
+# start POLICY SECONDS FUNCTION…: runs the functions in the background, one after the other and each within
+# this time; POLICY idle: only while nothing else needs a processor. `await` reports each result.
 start() {
-  local priority=$1 limit=$2 name
+  local policy=$1 limit=$2 name
   shift 2
   set -m # otherwise, it would ignore SIGINT
   (
-    renice -n "$priority" "$BASHPID"
+    chrt --"$policy" --pid 0 "$BASHPID"
     for name in "$@"; do
       begin=$SECONDS
       within "$limit" "$name" >"$logs/$name.log" 2>&1
