@@ -136,7 +136,7 @@ TEST(transmit_tables_swapped_under_load_lose_and_repeat_nothing) {
     out.publish(&Relay::publish_fanout, fanout_table(all));
     CHECK(out.wait_cloned(48));
     std::atomic<bool> done{false};
-    uint32_t tables = 0;
+    std::atomic<uint64_t> tables{0};
     std::thread publisher([&] {
       std::mt19937 random(1);
       while (!done) {
@@ -154,13 +154,15 @@ TEST(transmit_tables_swapped_under_load_lose_and_repeat_nothing) {
       const auto more = make_slot({.slot = slot, .fec_sets = 2}).packets;
       out.send(more);
       packets.insert(packets.end(), more.begin(), more.end());
-      CHECK(Outbound::wait([&] { return out.counter(WorkerCounter::received) == packets.size(); }));
+      // At least one table for each slot, however busy the machine is.
+      CHECK(Outbound::wait([&] {
+        return out.counter(WorkerCounter::received) == packets.size() && tables > slot - kSlot;
+      }));
     }
     done = true;
     publisher.join();
     CHECK(seen(out.ipv4.read(packets.size() * 16)) == expected(stay, true, packets));
     CHECK(seen(out.ipv6.read(packets.size() * 16)) == expected(stay, false, packets));
-    CHECK(tables > 10);
     for (const DestinationEntry& entry : stay)
       CHECK(Outbound::wait([&] { return out.sent(entry.id) == packets.size(); }));
     CHECK(out.counter(WorkerCounter::clone_triggers) > 0);
