@@ -12,7 +12,6 @@ import { readTextFile } from "../files.ts";
 import { effectiveConfig } from "./derived.ts";
 import { checkFile } from "./file-problems.ts";
 import { renameFormerKeys } from "./former-keys.ts";
-import { keyText } from "./key-text.ts";
 import { maskPostgresUrl } from "./postgres-url.ts";
 import type { ConfigProblem } from "./rules.ts";
 import { type Config, configSchema, type RouteConfig } from "./schema.ts";
@@ -30,6 +29,15 @@ export type {
 export const configFileBytesMax = 4 * 1024 * 1024;
 
 const warningsByConfig = new WeakMap<Config, readonly string[]>();
+
+function keyText(path: readonly PropertyKey[]): string {
+  let text = "";
+  for (const part of path) {
+    if (typeof part === "number") text += `[${part}]`;
+    else text += text === "" ? String(part) : `.${String(part)}`;
+  }
+  return text;
+}
 
 /** Line of the key at `path`, or of the nearest key around it. */
 function lineOf(document: Document, lines: LineCounter, path: readonly PropertyKey[]) {

@@ -1,17 +1,19 @@
 // TCP listeners of a configuration, each with its key. Pure.
 //
-// Called by the errors of the startup and by the doctor, so that both name the same keys. It contains the
-// listeners at derived addresses too.
+// Called by the rules of the configuration, the errors of the startup and the doctor, so that all name the
+// same keys. It contains the listeners at derived addresses too.
 
 import { formatEndpoint, parseEndpoint } from "../addresses/addresses.ts";
-import type { Config } from "./configuration.ts";
 import { addressAbove } from "./derived.ts";
+import type { Config } from "./schema.ts";
 
 export interface TcpListener {
   /** With port 0 the kernel chooses the port. */
   readonly address: string;
   /** The key that contains the address, or that replaces a derived one. */
   readonly key: string;
+  /** Place of the address in the list of the key; absent: it is derived, or the key has no list. */
+  readonly index?: number;
   /** How the address follows from another one; absent: it is the value of the key. */
   readonly derivation?: string;
   /** Callers authenticate with API keys, or sign in to the portal. */
@@ -28,43 +30,50 @@ function takesApiKeys(served: readonly string[]): boolean {
   return served.some((group) => groupsWithKeys.includes(group));
 }
 
-function listenersAt(
-  addresses: readonly string[],
-  listener: Omit<TcpListener, "address">,
-): TcpListener[] {
-  return addresses.map((text) => ({
-    address: formatEndpoint(parseEndpoint(text, { allowPortZero: true })),
-    ...listener,
-  }));
+/** Everything about a listener, except its address. */
+type Purpose = Omit<TcpListener, "address" | "index">;
+
+function listenerAt(text: string, purpose: Purpose): TcpListener {
+  return { address: formatEndpoint(parseEndpoint(text, { allowPortZero: true })), ...purpose };
 }
 
-/** Each address once, because the gateway opens it once. */
-function distinct(listeners: readonly TcpListener[]): TcpListener[] {
-  const isFirst = ({ address }: TcpListener, index: number) =>
-    listeners.findIndex((other) => other.address === address) === index;
-  return listeners.filter(isFirst);
+function listenersAt(addresses: readonly string[], purpose: Purpose): TcpListener[] {
+  return addresses.map((text, index) => ({ ...listenerAt(text, purpose), index }));
+}
+
+function derivedListeners(listen: readonly string[], purpose: Purpose): TcpListener[] {
+  return addressAbove(listen).map((text) => listenerAt(text, purpose));
+}
+
+/** Both, without further listeners at the same addresses: the gateway opens each once. */
+function withFurther(
+  listeners: readonly TcpListener[],
+  further: readonly TcpListener[],
+): TcpListener[] {
+  const known = new Set(listeners.map(({ address }) => address));
+  return [...listeners, ...further.filter(({ address }) => !known.has(address))];
 }
 
 function plainListenersOf({ listen, webSocketListen, serves }: HttpConfig): TcpListener[] {
   const plain = { takesApiKeys: takesApiKeys(serves), hasTls: false };
   const webSocket = { key: "http.webSocketListen", ...plain };
   const derivation = "default: the port after http.listen";
-  return distinct([
-    ...listenersAt(listen, { key: "http.listen", ...plain }),
-    ...(webSocketListen
+  return withFurther(
+    listenersAt(listen, { key: "http.listen", ...plain }),
+    webSocketListen
       ? listenersAt(webSocketListen, webSocket)
-      : listenersAt(addressAbove(listen), { ...webSocket, derivation })),
-  ]);
+      : derivedListeners(listen, { ...webSocket, derivation }),
+  );
 }
 
 function tlsListenersOf({ tls, serves }: HttpConfig): TcpListener[] {
   const listen = tls?.listen ?? [];
   const listener = { key: "http.tls.listen", takesApiKeys: takesApiKeys(serves), hasTls: true };
   const derivation = "the port after its first address";
-  return distinct([
-    ...listenersAt(listen, listener),
-    ...listenersAt(addressAbove(listen), { ...listener, derivation }),
-  ]);
+  return withFurther(
+    listenersAt(listen, listener),
+    derivedListeners(listen, { ...listener, derivation }),
+  );
 }
 
 function splitListenersOf({ split }: HttpConfig): TcpListener[] {
@@ -85,16 +94,24 @@ export function tcpListenersOf({ http, operations, streams, shredstream }: Confi
       ? [...plainListenersOf(http), ...tlsListenersOf(http), ...splitListenersOf(http)]
       : []),
     ...listenersAt(operations.listen ?? [], { key: "operations.listen", ...withoutKeys }),
-    ...listenersAt(streams ? [streams.listen] : [], {
-      key: "streams.listen",
-      takesApiKeys: true,
-      hasTls: streams?.tls !== undefined,
-    }),
-    ...listenersAt(shredstream ? [shredstream.listen] : [], {
-      key: "shredstream.listen",
-      takesApiKeys: false,
-      hasTls: shredstream?.tls !== undefined,
-    }),
+    ...(streams
+      ? [
+          listenerAt(streams.listen, {
+            key: "streams.listen",
+            takesApiKeys: true,
+            hasTls: streams.tls !== undefined,
+          }),
+        ]
+      : []),
+    ...(shredstream
+      ? [
+          listenerAt(shredstream.listen, {
+            key: "shredstream.listen",
+            takesApiKeys: false,
+            hasTls: shredstream.tls !== undefined,
+          }),
+        ]
+      : []),
   ];
 }
 

@@ -20,9 +20,9 @@ import { WaitingRows } from "./waiting-rows.ts";
 
 /** A row waits for one to two of these. The pipeline writes changed timelines as often. */
 const turnMs = 1000;
-/** Bounds the time of a replay and the memory: about 30 MB. */
+/** Bounds the time of a replay. */
 export const waitingMax = 16_384;
-/** Rows of the active file, with those that the database has already. */
+/** Rows of the active file, with those that the database has already. Bounds the memory. */
 const keptMax = 4 * waitingMax;
 /** Encoding more at once would delay new submissions. */
 const rowsPerCommit = 100;
