@@ -1,4 +1,5 @@
-// Seeds that once found a defect, of the product or of the checks. One line each.
+// Seeds that once found a defect, of the product or of the checks. One line each. A change of the events that a
+// seed draws makes its run another one: remove it then, because the tests of the corrected parts remain.
 
 export interface RegressionSeed {
   readonly seed: number;
@@ -11,43 +12,6 @@ export interface RegressionSeed {
 }
 
 export const regressionSeeds: readonly RegressionSeed[] = [
-  { seed: 11, slots: 115, found: "checks: a forged signature while its destination fails" },
-  { seed: 70, slots: 55, found: "a restart ended the challenges of a new destination" },
-  { seed: 109, slots: 115, found: "checks: a refused replay while its destination fails" },
-  { seed: 113, slots: 100, found: "checks: the clock is set forward twice within 3 s" },
-  { seed: 205, slots: 140, found: "checks: a tip is counted after the clock was set forward" },
-  { seed: 2359067439, slots: 40, found: "checks: a reload while the service starts" },
-  { seed: 54, slots: 140, found: "checks: a tip is registered after the clock was set back" },
-  {
-    seed: 92,
-    slots: 60,
-    found: "a node that lags by two advances brought an old nonce value back",
-  },
-  { seed: 250, slots: 146, found: "checks: a start that cannot take over while the disk fails" },
-  { seed: 1023, slots: 140, found: "a refusal was read as the answer to the next request" },
-  { seed: 81, slots: 150, found: "checks: the cluster stops before it has confirmed a block" },
-  { seed: 194, slots: 150, found: "checks: a refusal of a nonce in use that is read late" },
-  { seed: 5004, slots: 150, found: "checks: a removal that failed with the disk, after a crash" },
-  {
-    seed: 6,
-    slots: 150,
-    found: "a repeated call after a restart was sent again before its record was read",
-  },
-  {
-    seed: 1142,
-    slots: 100,
-    found: "checks: refusals and failed datagrams of shreds that came from several sources",
-  },
-  {
-    seed: 127,
-    slots: 150,
-    found: "a timeline lacked the results of a call that another one had replaced",
-  },
-  {
-    seed: 10142,
-    slots: 100,
-    found: "listeners heard of a call, and not of the end from before a restart",
-  },
   {
     seed: 5078,
     slots: 100,
@@ -77,11 +41,6 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     seed: 3587217199,
     slots: 60,
     found: "a blockhash counted as abandoned after a node that lagged had caught up",
-  },
-  {
-    seed: 18,
-    slots: 150,
-    found: "the end of the last open transaction was not written again after a write had failed",
   },
   {
     seed: 810000487,
@@ -124,11 +83,5 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     slots: 60,
     hasQuietPeriods: true,
     found: "a blockhash from a standstill expired before its block was confirmed",
-  },
-  {
-    seed: 2,
-    slots: 150,
-    hasQuietPeriods: true,
-    found: "a connection was cut at the end of a response that was read slowly",
   },
 ];
