@@ -3,13 +3,8 @@
 // Called by rules.ts and file-problems.ts. Without it, the start would report that this process itself uses
 // the port.
 
-import {
-  type Endpoint,
-  familyOf,
-  formatAddress,
-  formatEndpoint,
-  parseEndpoint,
-} from "../addresses/addresses.ts";
+import { type Endpoint, parseEndpoint } from "../addresses/addresses.ts";
+import { excludeEachOther } from "../addresses/bound-endpoints.ts";
 import { addressAbove } from "./derived.ts";
 import type { Config } from "./schema.ts";
 import { type TcpListener, tcpListenersOf } from "./tcp-listeners.ts";
@@ -34,18 +29,8 @@ function pathOf({ key, index }: TcpListener): Path {
   return index === undefined ? names : [...names, index];
 }
 
-/** Whether a listener of `wide` also gets the connections of `other`; "::" takes both families. */
-function includes(wide: Endpoint, other: Endpoint): boolean {
-  const text = formatAddress(wide.bytes);
-  return text === "::" || (text === "0.0.0.0" && familyOf(other.bytes) === "ipv4");
-}
-
-/** Whether the system refuses the second one. With port 0 it chooses the port. */
 function excludes(one: Endpoint, other: Endpoint): boolean {
-  if (one.port === 0 || one.port !== other.port) return false;
-  return (
-    formatEndpoint(one) === formatEndpoint(other) || includes(one, other) || includes(other, one)
-  );
+  return excludeEachOther(one, other, { takesBothFamilies: true });
 }
 
 /**

@@ -10,11 +10,13 @@ import {
   parseAddressRange,
   parseEndpoint,
 } from "../addresses/addresses.ts";
+import { excludeEachOther } from "../addresses/bound-endpoints.ts";
 import { listenerReachedBy } from "../addresses/own-addresses.ts";
 import { quote } from "../errors.ts";
 import { checkDistinct } from "./distinct-values.ts";
 import { isMulticastSource, sourceKindProblems } from "./relay-sources.ts";
 import { routeHeadersProblem } from "./route-headers.ts";
+import { checkQuic } from "./rules-quic.ts";
 import { checkShredstream } from "./rules-shredstream.ts";
 import { checkStreams } from "./rules-streams.ts";
 import { checkSubscribers } from "./rules-subscribers.ts";
@@ -34,16 +36,18 @@ type Report = (path: readonly (string | number)[], message: string) => void;
 
 function checkListeners(relay: RelayConfig, report: Report): void {
   const endpoints = relay.listen.map((text) => parseEndpoint(text, { allowPortZero: true }));
-  checkDistinct(
-    endpoints,
-    (endpoint) => (endpoint.port === 0 ? undefined : formatEndpoint(endpoint)),
-    (index, first) =>
+  for (const [index, endpoint] of endpoints.entries()) {
+    const first = endpoints
+      .slice(0, index)
+      .findIndex((other) => excludeEachOther(other, endpoint, { takesBothFamilies: false }));
+    if (first >= 0) {
+      const [text, firstText] = [relay.listen[index], relay.listen[first]];
+      const also = `also listen[${first}]${text === firstText ? "" : ` ${firstText}`}`;
       report(
         ["listen", index],
-        `duplicate address ${relay.listen[index]} (also listen[${first}]); expected different addresses`,
-      ),
-  );
-  for (const [index, endpoint] of endpoints.entries()) {
+        `duplicate address ${text} (${also}); expected different addresses`,
+      );
+    }
     if (endpoint.port === 0 && relay.workers > 1) {
       report(
         ["listen", index],
@@ -224,33 +228,6 @@ function checkTipAddresses({ http, tips, regions }: Config, report: Report): voi
 function checkRoutes(config: Config, report: Report): void {
   checkDistinctNames(config, "routes", report);
   for (const index of config.routes.keys()) checkRoute(config, index, report);
-}
-
-/** The UDP addresses of the ingress differ from each other and from those of the relay. */
-function checkQuic({ http, quic, relay }: Config, report: Report): void {
-  if (!quic) return;
-  if (!http) report(["quic"], "requires http, because the keys and limits of both are the same");
-  const keys = ["listen", "protectedListen", "swqosOnlyListen"] as const;
-  const own = keys.flatMap((key) => quic[key].map((text, index) => ({ path: [key, index], text })));
-  if (own.length === 0) {
-    report(
-      ["quic"],
-      "no address; expected at least one in listen, protectedListen or swqosOnlyListen",
-    );
-  }
-  const all = [...relay.listen.map((text) => ({ path: null, text })), ...own];
-  checkDistinct(
-    all,
-    ({ text }) => {
-      const endpoint = parseEndpoint(text, { allowPortZero: true });
-      return endpoint.port === 0 ? undefined : formatEndpoint(endpoint);
-    },
-    (index) => {
-      const { path, text } = all[index] ?? { path: null, text: "" };
-      if (path)
-        report(["quic", ...path], `duplicate address ${text}; expected different addresses`);
-    },
-  );
 }
 
 function checkEngine({ http }: Config, report: Report): void {

@@ -27,11 +27,15 @@ describe("bad configurations", () => {
       /quic: no address; expected at least one in listen, protectedListen or swqosOnlyListen/,
     );
     expect(message("{ listen: 10.0.0.1:9000, protectedListen: 10.0.0.1:9000 }")).toMatch(
-      /quic.protectedListen\[0\]: duplicate address 10.0.0.1:9000; expected different addresses/,
+      /quic.protectedListen\[0\]: duplicate address 10.0.0.1:9000 \(also quic.listen\[0\]\); expected different addresses/,
     );
     expect(message("{ swqosOnlyListen: 0.0.0.0:20000 }")).toMatch(
-      /quic.swqosOnlyListen\[0\]: duplicate address 0.0.0.0:20000/,
+      /quic.swqosOnlyListen\[0\]: duplicate address 0.0.0.0:20000 \(also relay.listen\[0\]\)/,
     );
+    expect(message("{ listen: 127.0.0.1:20000 }")).toMatch(
+      /quic.listen\[0\]: duplicate address 127.0.0.1:20000 \(also relay.listen\[0\] 0.0.0.0:20000\)/,
+    );
+    expect(message("{ listen: '[::1]:20000' }")).toBe("accepted");
     expect(message("{ streamTimeoutMs: 5 }")).toMatch(/expected an integer 10 to 60000/);
   });
 
