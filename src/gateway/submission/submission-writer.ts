@@ -51,7 +51,7 @@ export class SubmissionWriter {
     for (;;) {
       const busy = views.find(({ writing }) => writing !== null)?.writing;
       if (!busy) break;
-      await busy;
+      await settled(busy);
     }
     await this.#put(views);
   }
@@ -64,15 +64,14 @@ export class SubmissionWriter {
   /** As `persist`, unless all of them were written before. */
   async persistOnce(views: readonly AccountTransaction[]): Promise<void> {
     // A first write may be in progress; if it fails, `isPersisted` stays false.
-    for (const { writing } of views) if (writing) await writing;
+    for (const { writing } of views) if (writing) await settled(writing);
     if (views.some(({ isPersisted }) => !isPersisted)) await this.persist(views);
   }
 
   /** Waits for `question`; none of them is written before it settles. */
   async persistAfter<T>(views: readonly AccountTransaction[], question: Promise<T>): Promise<T> {
-    const waiting = settled(question);
     const free = views.filter(({ writing }) => writing === null);
-    for (const view of free) view.writing = waiting;
+    for (const view of free) view.writing = question;
     try {
       return await question;
     } finally {
@@ -165,8 +164,7 @@ export class SubmissionWriter {
         throw error;
       },
     );
-    const writing = settled(put); // a writer that waits for it checks again
-    for (const view of views) view.writing = writing;
+    for (const view of views) view.writing = put;
     return put;
   }
 

@@ -144,7 +144,8 @@ export class AccountTransaction {
   isDirty = false;
   /** It was written at least once. */
   isPersisted = false;
-  writing: Promise<void> | null = null;
+  /** Rejects if the store fails; then it is still to be written. */
+  writing: Promise<unknown> | null = null;
   /** It must not be written: another record stands for it, or none may exist. */
   isForgotten = false;
 

@@ -85,8 +85,9 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
         for (const { signature } of records) this.#note(signature);
         return database.add(records);
       }
-      for (const [i, record] of records.entries()) {
-        const row = rows[i];
+      let at = 0;
+      for (const record of records) {
+        const row = rows[at++];
         if (row) this.#fresh.set(keyOf(record), row);
         this.#note(record.signature);
       }
