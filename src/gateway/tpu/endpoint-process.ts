@@ -10,7 +10,6 @@ import { TpuEndpoint } from "./endpoint.ts";
 import { PacketFailures } from "./packet-failures.ts";
 import type { ProcessAnswer, ProcessRequest, TpuEvent } from "./types.ts";
 import type { OpenTpuSockets } from "./udp-sockets.ts";
-import type { WarmUpOptions } from "./warm-up.ts";
 
 /** Minimum interval of batches of events. */
 const batchMs = 1;
@@ -25,8 +24,6 @@ interface EndpointProcessOptions {
   readonly quiche: () => Quiche;
   /** Default: those of the kernel. */
   readonly openSockets?: OpenTpuSockets | undefined;
-  /** Called before the sockets are open, which it delays. Default: nothing. */
-  readonly warmUp?: (options: WarmUpOptions) => Promise<unknown>;
   /** Returns the steps of the confinement that the system refused; empty: none. */
   readonly confine: () => string;
   /** Runs an action in the next turn of the event loop. */
@@ -77,11 +74,9 @@ export class EndpointProcess {
   }
 
   async #open({ settings, credentials }: OpenRequest): Promise<void> {
-    const { quiche: load, clock, openSockets, confine, inNextTurn } = this.#options;
-    const quiche = load();
-    await this.#options.warmUp?.({ quiche, clock, settings, credentials, inNextTurn });
+    const { quiche, clock, openSockets, confine } = this.#options;
     this.#endpoint = await TpuEndpoint.open({
-      quiche,
+      quiche: quiche(),
       clock,
       openSockets,
       settings,

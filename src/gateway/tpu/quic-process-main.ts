@@ -8,7 +8,6 @@ import { systemClock } from "../../core/clock.ts";
 import { confineThisProcess, requireQuiche, serveChannel } from "./confined-main.ts";
 import { EndpointProcess } from "./endpoint-process.ts";
 import { decodeRequest, encodeAnswer, requestBytesMax } from "./messages.ts";
-import { warmUp } from "./warm-up.ts";
 
 serveChannel({
   requestBytesMax,
@@ -18,7 +17,6 @@ serveChannel({
     new EndpointProcess({
       clock: systemClock,
       quiche: requireQuiche,
-      warmUp,
       confine: confineThisProcess,
       inNextTurn: setImmediate,
       answer,
