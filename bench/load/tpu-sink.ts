@@ -11,11 +11,15 @@ import { randomBytes } from "node:crypto";
 import { createSocket, type Socket } from "node:dgram";
 import { writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { systemClock } from "../../src/core/clock.ts";
 import { newCredentials } from "../../src/core/quic/certificate.ts";
+import { DueTimer } from "../../src/core/quic/due-timer.ts";
 import {
   buildQuicheConfig,
   loadQuiche,
   packetBytesMax,
+  type Quiche,
+  type QuicheAddress,
   type QuicheConnection,
   tpuProtocol,
 } from "../../src/core/quic/quiche.ts";
@@ -33,6 +37,8 @@ const config = buildQuicheConfig(quiche, {
   streamBytesMax: 4096,
   streamsMax: 2048,
 });
+const host = "127.0.0.1";
+const nsPerMs = 1_000_000n;
 const idBytes = 8;
 const chunk = Buffer.alloc(8192);
 /** Bytes of the name of a transaction: 24 characters of base64, which http_scenario.cc uses too. */
@@ -42,23 +48,89 @@ let receivedCount = 0;
 const arrivals = new Map<string, bigint>();
 
 interface Peer {
-  readonly quiche: QuicheConnection;
-  readonly host: string;
-  readonly port: number;
+  readonly quic: QuicheConnection;
+  readonly remote: QuicheAddress;
+  readonly timer: DueTimer;
+  readonly keys: readonly string[];
 }
 
-function serve({ quiche: connection, host, port }: Peer, socket: Socket): void {
+class Leader {
+  readonly #socket: Socket;
+  readonly #local: QuicheAddress;
+  readonly #peers = new Map<string, Peer>();
+  /** Received packets that are not answered yet. */
+  readonly #changed = new Set<Peer>();
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    this.#local = { host, port: socket.address().port };
+    socket.on("message", (packet, { address, port: remotePort }) =>
+      this.#receive(packet, { host: address, port: remotePort }),
+    );
+  }
+
+  get port(): number {
+    return this.#local.port;
+  }
+
+  #receive(packet: Buffer, from: QuicheAddress): void {
+    if (!quiche) return;
+    const { dcid } = quiche.Header.fromSlice(packet, idBytes);
+    const peer = this.#peers.get(keyOf(dcid)) ?? this.#accept(quiche, dcid, from);
+    takePacket(peer.quic, packet, { from, to: this.#local });
+    this.#changed.add(peer);
+    // Packets that arrive together are answered together.
+    if (this.#changed.size === 1) setImmediate(() => this.#answer());
+  }
+
+  #accept({ Connection }: Quiche, dcid: Uint8Array, remote: QuicheAddress): Peer {
+    const scid = randomBytes(idBytes);
+    const quic = Connection.accept(scid, null, this.#local, remote, config);
+    const timer = new DueTimer(systemClock, () => {
+      if (quic.timeout() === 0) quic.onTimeout();
+      this.#serve(peer);
+    });
+    const peer: Peer = { quic, remote, timer, keys: [dcid, scid].map(keyOf) };
+    for (const key of peer.keys) this.#peers.set(key, peer);
+    return peer;
+  }
+
+  #answer(): void {
+    for (const peer of this.#changed) this.#serve(peer);
+    this.#changed.clear();
+  }
+
+  #serve(peer: Peer): void {
+    const { quic, remote, timer, keys } = peer;
+    takeTransactions(quic);
+    for (const { packet } of packetsOf(quic)) {
+      this.#socket.send(packet, remote.port, remote.host);
+    }
+    const restMs = quic.timeout();
+    if (quic.isClosed()) {
+      timer.cancel();
+      for (const key of keys) this.#peers.delete(key);
+    } else if (restMs !== null) {
+      timer.set(systemClock.monotonicNs() + BigInt(Math.ceil(restMs)) * nsPerMs);
+    }
+  }
+}
+
+function keyOf(id: Uint8Array): string {
+  return Buffer.from(id).toString("latin1");
+}
+
+function takeTransactions(quic: QuicheConnection): void {
   const nowNs = process.hrtime.bigint();
-  for (const streamId of connection.readable()) {
+  for (const streamId of quic.readable()) {
     for (let isOver = false; !isOver; ) {
-      const read = connection.streamRecv(streamId, chunk);
+      const read = quic.streamRecv(streamId, chunk);
       isOver = read === null || read[1];
       if (!read?.[1]) continue;
       receivedCount++;
       if (read[0] > nameBytes) arrivals.set(chunk.toString("base64", 0, nameBytes), nowNs);
     }
   }
-  for (const { packet } of packetsOf(connection)) socket.send(packet, port, host);
 }
 
 async function open(): Promise<number> {
@@ -67,37 +139,8 @@ async function open(): Promise<number> {
     recvBufferSize: 4 << 20,
     lookup: (hostname, _options, callback) => callback(null, hostname, 4),
   });
-  await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve));
-  const local = { host: "127.0.0.1", port: socket.address().port };
-  const peers = new Map<string, Peer>();
-  const changed = new Set<Peer>();
-  const serveChanged = (): void => {
-    for (const peer of changed) serve(peer, socket);
-    changed.clear();
-  };
-  socket.on("message", (packet, { address: host, port }) => {
-    const key = Buffer.from(quiche?.Header.fromSlice(packet, idBytes).dcid ?? []).toString("hex");
-    let peer = peers.get(key);
-    if (!peer && quiche) {
-      const scid = randomBytes(idBytes);
-      const accepted = quiche.Connection.accept(scid, null, local, { host, port }, config);
-      peer = { quiche: accepted, host, port };
-      peers.set(key, peer);
-      peers.set(scid.toString("hex"), peer);
-    }
-    if (!peer) return;
-    takePacket(peer.quiche, packet, { from: { host, port }, to: local });
-    changed.add(peer);
-    // Packets that arrive together are answered together.
-    if (changed.size === 1) setImmediate(serveChanged);
-  });
-  setInterval(() => {
-    for (const peer of peers.values()) {
-      if (peer.quiche.timeout() === 0) peer.quiche.onTimeout();
-      serve(peer, socket);
-    }
-  }, 5);
-  return local.port;
+  await new Promise<void>((resolve) => socket.bind(0, host, resolve));
+  return new Leader(socket).port;
 }
 
 const ports = await Promise.all(Array.from({ length: Number(process.argv[2]) }, open));

@@ -350,7 +350,7 @@ export async function tpuSection({
       many.push(await throughput(leaders, manyLeaders, count));
     }
     const warm = await warmMoments(leaders, small ? 200 : 1000, rounds);
-    const cold = await coldMoments(leaders, small ? 1 : 5);
+    const cold = await coldMoments(leaders, small ? 1 : 15);
     return report({ one, many, warm, cold });
   } finally {
     await leaders.close();
