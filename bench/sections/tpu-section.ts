@@ -279,6 +279,7 @@ function report({ one, many, warm, cold }: Measured): Section {
         `QUIC process and the process that offers share the CPUs with the leaders. Up to ${pendingMax} under way.`,
       "On the wire: the kernel has the last byte. A cold leader is one that nobody was connected with: " +
         "its handshake comes first.",
+      `For the times of a connected leader, the CPUs are idle for ${pauseMs} ms before each transaction.`,
     ],
     tables: [
       {
