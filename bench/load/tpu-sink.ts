@@ -40,6 +40,7 @@ const config = buildQuicheConfig(quiche, {
 const host = "127.0.0.1";
 const nsPerMs = 1_000_000n;
 const idBytes = 8;
+const longHeaderBit = 0x80;
 const chunk = Buffer.alloc(8192);
 /** Bytes of the name of a transaction: 24 characters of base64, which http_scenario.cc uses too. */
 const nameBytes = 18;
@@ -76,7 +77,10 @@ class Leader {
   #receive(packet: Buffer, from: QuicheAddress): void {
     if (!quiche) return;
     const { dcid } = quiche.Header.fromSlice(packet, idBytes);
-    const peer = this.#peers.get(keyOf(dcid)) ?? this.#accept(quiche, dcid, from);
+    const known = this.#peers.get(keyOf(dcid));
+    // A late packet of an ended connection begins no other one.
+    if (!known && ((packet[0] ?? 0) & longHeaderBit) === 0) return;
+    const peer = known ?? this.#accept(quiche, dcid, from);
     takePacket(peer.quic, packet, { from, to: this.#local });
     this.#changed.add(peer);
     // Packets that arrive together are answered together.

@@ -2,7 +2,7 @@
 
 import { type Endpoint, familyOf, formatAddress, formatEndpoint } from "./addresses.ts";
 
-interface Binding {
+export interface Binding {
   /** Whether a socket at "::" also takes IPv4, as Node.js opens TCP listeners. UDP sockets here do not. */
   readonly takesBothFamilies: boolean;
 }

@@ -5,12 +5,15 @@
 
 import { type Endpoint, parseEndpoint } from "../addresses/addresses.ts";
 import { excludeEachOther } from "../addresses/bound-endpoints.ts";
+import { checkExclusion } from "./bound-listeners.ts";
 import { addressAbove } from "./derived.ts";
 import type { Config } from "./schema.ts";
 import { type TcpListener, tcpListenersOf } from "./tcp-listeners.ts";
 
 type Path = readonly (string | number)[];
 type Report = (path: Path, message: string) => void;
+
+const binding = { takesBothFamilies: true };
 
 function endpointOf({ address }: Pick<TcpListener, "address">): Endpoint {
   return parseEndpoint(address, { allowPortZero: true });
@@ -29,10 +32,6 @@ function pathOf({ key, index }: TcpListener): Path {
   return index === undefined ? names : [...names, index];
 }
 
-function excludes(one: Endpoint, other: Endpoint): boolean {
-  return excludeEachOther(one, other, { takesBothFamilies: true });
-}
-
 /**
  * Leaves the derived port of WebSockets to a listener that the file puts there. Returns a warning if clients
  * need the port for WebSockets.
@@ -42,7 +41,7 @@ export function deriveWebSocketListen(config: Config): string[] {
   const [derived] = addressAbove(http?.listen ?? []).map((address) => endpointOf({ address }));
   if (!http || http.webSocketListen || !derived) return [];
   const written = tcpListenersOf({ ...config, http: { ...http, webSocketListen: [] } });
-  const user = written.find((listener) => excludes(endpointOf(listener), derived));
+  const user = written.find((listener) => excludeEachOther(endpointOf(listener), derived, binding));
   if (!user) return [];
   http.webSocketListen = [];
   if (user.key === "http.listen") return [];
@@ -53,16 +52,11 @@ export function deriveWebSocketListen(config: Config): string[] {
 }
 
 export function checkTcpListeners(config: Config, report: Report): void {
-  const all = tcpListenersOf(config);
-  for (const [index, listener] of all.entries()) {
-    const endpoint = endpointOf(listener);
-    const first = all.slice(0, index).find((other) => excludes(endpointOf(other), endpoint));
-    if (!first) continue;
-    const { address } = listener;
-    const also = `also ${placeOf(first)}${address === first.address ? "" : ` ${first.address}`}`;
-    report(
-      pathOf(listener),
-      `duplicate address ${address} (${also}); expected different addresses`,
-    );
-  }
+  const own = tcpListenersOf(config).map((listener) => ({
+    path: pathOf(listener),
+    place: placeOf(listener),
+    address: listener.address,
+    endpoint: endpointOf(listener),
+  }));
+  checkExclusion({ own }, binding, report);
 }

@@ -10,9 +10,9 @@ import {
   parseAddressRange,
   parseEndpoint,
 } from "../addresses/addresses.ts";
-import { excludeEachOther } from "../addresses/bound-endpoints.ts";
 import { listenerReachedBy } from "../addresses/own-addresses.ts";
 import { quote } from "../errors.ts";
+import { checkExclusion } from "./bound-listeners.ts";
 import { checkDistinct } from "./distinct-values.ts";
 import { isMulticastSource, sourceKindProblems } from "./relay-sources.ts";
 import { routeHeadersProblem } from "./route-headers.ts";
@@ -35,19 +35,14 @@ export interface ConfigProblem {
 type Report = (path: readonly (string | number)[], message: string) => void;
 
 function checkListeners(relay: RelayConfig, report: Report): void {
-  const endpoints = relay.listen.map((text) => parseEndpoint(text, { allowPortZero: true }));
-  for (const [index, endpoint] of endpoints.entries()) {
-    const first = endpoints
-      .slice(0, index)
-      .findIndex((other) => excludeEachOther(other, endpoint, { takesBothFamilies: false }));
-    if (first >= 0) {
-      const [text, firstText] = [relay.listen[index], relay.listen[first]];
-      const also = `also listen[${first}]${text === firstText ? "" : ` ${firstText}`}`;
-      report(
-        ["listen", index],
-        `duplicate address ${text} (${also}); expected different addresses`,
-      );
-    }
+  const own = relay.listen.map((address, index) => ({
+    path: ["listen", index],
+    place: `listen[${index}]`,
+    address,
+    endpoint: parseEndpoint(address, { allowPortZero: true }),
+  }));
+  checkExclusion({ own }, { takesBothFamilies: false }, report);
+  for (const [index, { endpoint }] of own.entries()) {
     if (endpoint.port === 0 && relay.workers > 1) {
       report(
         ["listen", index],
