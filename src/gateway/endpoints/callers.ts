@@ -31,6 +31,15 @@ function tooManyFailures(seconds: number): string {
   return `too many invalid API keys from this address; retry in ${seconds} s`;
 }
 
+/** The sender of a request, the options in its URL, and the time of its arrival. */
+export interface RequestCaller {
+  /** null: the request contains no key. */
+  readonly key: ApiKey | null;
+  readonly query: Query;
+  readonly isBlockEngine: boolean;
+  readonly receivedNs: bigint;
+}
+
 /** `key` null: the request contains no key. */
 type Found =
   | { readonly key: ApiKey | null; readonly refusal?: undefined }
@@ -131,6 +140,17 @@ export class Callers {
     const keyed = this.#search(head, query, isBlockEngine);
     if (keyed.problem === undefined) return keyed;
     return { refusal: this.#refuse(head, keyed.problem, refuse) };
+  }
+
+  /** The caller of a request that was just received, or the refusal. */
+  of(
+    request: HttpHead,
+    isBlockEngine: boolean,
+    refuse?: RefusalShape,
+  ): RequestCaller | HttpResponse {
+    const query = Query.of(request.query);
+    const { key, refusal } = this.find(request, query, isBlockEngine, refuse);
+    return refusal ?? { key, query, isBlockEngine, receivedNs: this.#clock.nowNs() };
   }
 
   /**

@@ -33,7 +33,6 @@ import {
   baseHeaders,
   plainRefusal,
   preflightAnswer,
-  type RefusalShape,
   refusalAnswer,
   serverOptionsAnswer,
   serverRefusal,
@@ -43,22 +42,18 @@ import {
   withIds,
 } from "./answers.ts";
 import { headBytesMax } from "./body-limits.ts";
-import { Callers, unauthorized } from "./callers.ts";
+import { Callers, type RequestCaller, unauthorized } from "./callers.ts";
 import { Descriptions } from "./description/descriptions.ts";
 import { openApiPath, openRpcPath } from "./description/document-paths.ts";
 import { type EndpointGroup, isServed } from "./endpoint-groups.ts";
-import {
-  submissionsUnderWayMax,
-  tooManyAnswer,
-  waitedTooLong,
-  waitedTooLongAnswer,
-} from "./overload-answers.ts";
+import { submissionsUnderWayMax, tooManyAnswer, waitedTooLong } from "./overload-answers.ts";
 import { Query } from "./query.ts";
+import { QueuedRequest } from "./queued-request.ts";
 import { answerRaw, rawId } from "./raw-endpoints.ts";
 import { receiptHeader } from "./receipt-header.ts";
 import { RequestContext } from "./request-context.ts";
 import { RequestCounts } from "./request-counts.ts";
-import { plainPath, textOf } from "./request-text.ts";
+import { maySubmit, plainPath, textOf } from "./request-text.ts";
 import { answerShredPay, requestsUnderWayMax, shredPayPath } from "./shred-pay.ts";
 import { answerKeySet, signingKeysPath } from "./signing-keys.ts";
 import { keyPathRoute, withSocketKeys } from "./socket-keys.ts";
@@ -325,25 +320,18 @@ export class Gateway {
     return headBytesMax(this.#callers.hasKey(head, new Query(head.query), isBlockEngine));
   }
 
-  #contextOf(
-    request: HttpRequest,
-    query: Query,
-    refuse?: RefusalShape,
-  ): RequestContext | HttpResponse {
-    const isBlockEngine = blockEnginePath.test(request.path);
-    const { key, refusal } = this.#callers.find(request, query, isBlockEngine, refuse);
-    if (refusal) return refusal;
+  #contextOf(request: HttpRequest, caller: RequestCaller): RequestContext {
     const { fastPath, body } = request;
     return new RequestContext(this.#methodContext, {
-      key,
-      query,
-      isBlockEngine,
+      key: caller.key,
+      query: caller.query,
+      isBlockEngine: caller.isBlockEngine,
       isForBrowser: request.header("origin") !== undefined,
-      receivedNs: this.#dependencies.clock.nowNs(),
+      receivedNs: caller.receivedNs,
       receiptHeader: request.header(receiptHeader),
       fastPath: fastPath && { connection: fastPath.connection, head: fastPath.head, body },
       takeKeyless: () => this.#takeKeyless(request),
-      report: (thrown) => this.#report(thrown),
+      report: this.report,
       ended: this.#ended,
     });
   }
@@ -357,33 +345,34 @@ export class Gateway {
     this.counts.called(method, reason);
 
   #answerJson(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
-    const context = this.#contextOf(request, new Query(request.query));
-    if (!(context instanceof RequestContext)) {
-      if (request.body.length > keylessBytesMax) return context;
-      return withIds(context, textOf(request.body));
+    const caller = this.#callers.of(request, blockEnginePath.test(request.path));
+    const { body } = request;
+    if ("status" in caller) {
+      return body.length > keylessBytesMax ? caller : withIds(caller, textOf(body));
     }
     // Longer bodies of requests without a key are not parsed.
-    if (!context.hasKey && request.body.length > keylessBytesMax) {
-      return answerOf(unauthorized());
-    }
-    const text = textOf(request.body);
+    if (!caller.key && body.length > keylessBytesMax) return answerOf(unauthorized());
     const begin = (): HttpResponse | Promise<HttpResponse> => {
+      const context = this.#contextOf(request, caller);
+      const text = textOf(body);
       const bytesMax = context.bytesMaxOf(text);
-      if (request.body.length > bytesMax) return tooLarge(bytesMax, request.body.length);
+      if (body.length > bytesMax) return tooLarge(bytesMax, body.length);
       return answerJsonRpc(text, context).then((answer) => context.response(answer));
     };
-    return text.includes('"send') ? this.#submit(request, begin) : begin();
+    return maySubmit(body) ? this.#submit(request, begin) : begin();
   }
 
-  /** Under overload, parsing a call costs too much: it is refused unparsed, so with the id null. */
+  /**
+   * Under overload, parsing a call costs too much: it is refused unparsed, so with the id null. `begin` creates
+   * what it needs: garbage collections would copy it while the request waits.
+   */
   #submit(
-    { fastPath }: HttpRequest,
+    request: HttpRequest,
     begin: () => HttpResponse | Promise<HttpResponse>,
   ): HttpResponse | Promise<HttpResponse> {
-    // A refusal cannot undo what the fast path has sent, and a partner's answer to it should not wait.
-    const claim = (): boolean => Boolean(fastPath?.connection.claim());
-    if (this.submissionLimit.isFull) return claim() ? begin() : tooManyAnswer;
-    return this.#queue.run({ claim, begin, refuse: () => waitedTooLongAnswer });
+    const queued = new QueuedRequest(request, begin);
+    if (this.submissionLimit.isFull) return queued.claim() ? begin() : tooManyAnswer;
+    return this.#queue.run(queued);
   }
 
   #answerBytes(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
@@ -391,21 +380,21 @@ export class Gateway {
   }
 
   #answerRaw(request: HttpRequest, isText: boolean): HttpResponse | Promise<HttpResponse> {
-    const query = new Query(request.query);
-    const context = this.#contextOf(request, query);
-    if (!(context instanceof RequestContext)) return withIds(context, rawId);
+    const caller = this.#callers.of(request, blockEnginePath.test(request.path));
+    if ("status" in caller) return withIds(caller, rawId);
+    const { query } = caller;
     const { body } = request;
-    const begin = () => answerRaw({ context, query, body, isText });
+    const begin = () =>
+      answerRaw({ context: this.#contextOf(request, caller), query, body, isText });
     return body.length === 0 ? begin() : this.#submit(request, begin);
   }
 
   #answerShredPay(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
-    const query = new Query(request.query);
-    const context = this.#contextOf(request, query, plainRefusal);
-    if (!(context instanceof RequestContext)) return context;
+    const caller = this.#callers.of(request, blockEnginePath.test(request.path), plainRefusal);
+    if ("status" in caller) return caller;
     return answerShredPay({
-      context,
-      query,
+      context: this.#contextOf(request, caller),
+      query: caller.query,
       body: request.body,
       concurrencyLimit: this.#registrations,
       textOf,
@@ -449,10 +438,13 @@ export class Gateway {
   answerStream(stream: StreamSubmission): Promise<StreamAnswer> {
     this.#callers.used(stream.key.id);
     const context = this.#contextWithoutHttp(stream);
-    const begin = () => answerStream({ context, stream, methodContext: this.#methodContext });
-    const claim = (): boolean => Boolean(stream.fastPath?.connection.claim());
-    const refuse = (): StreamAnswer => ({ reason: "overloaded", text: waitedTooLong });
-    return Promise.resolve(this.#queue.run({ claim, begin, refuse }));
+    return Promise.resolve(
+      this.#queue.run({
+        claim: () => Boolean(stream.fastPath?.connection.claim()),
+        begin: () => answerStream({ context, stream, methodContext: this.#methodContext }),
+        refuse: () => ({ reason: "overloaded", text: waitedTooLong }),
+      }),
+    );
   }
 
   /** Passes the report to the account's clients of /status. */

@@ -24,6 +24,11 @@ export class Query {
   readonly #values: string[] = [];
   readonly #isCut: boolean;
 
+  /** The query of a URL without "?". Most are empty, and share one object. */
+  static of(query: string): Query {
+    return query === "" ? noQuery : new Query(query);
+  }
+
   constructor(query: string) {
     let begin = 0;
     while (begin < query.length && this.#names.length < fieldsMax) {
@@ -62,6 +67,8 @@ export class Query {
     return at < 0 ? undefined : this.#values[at];
   }
 }
+
+const noQuery = new Query("");
 
 // ---- parameters of URLs ---------------------------------------------------------------------
 

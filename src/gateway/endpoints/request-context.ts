@@ -44,11 +44,20 @@ const protectiveParameters = [
   uriParameters.revertProtection.name,
 ] as const;
 
+const noUriOptions: UriOptions = {
+  mevProtect: false,
+  swqosOnly: false,
+  revertProtection: false,
+  bundleOnly: false,
+  receipt: false,
+};
+
 /**
  * Also throws ShredwayError "value_invalid" for an unknown parameter that resembles a protective
  * one: a transaction must not be sent without the protection that its sender expects.
  */
 function readUriOptions({ query, isBlockEngine, receiptHeader: header }: CallerFacts): UriOptions {
+  if (query.names.length === 0 && header === undefined) return noUriOptions; // the usual case
   if (query.isCut)
     throw new ShredwayError("value_invalid", "URI parameters: expected at most 64, got more");
   const known: readonly string[] = isBlockEngine

@@ -7,12 +7,21 @@ export function plainPath(path: string): string {
   return path.replace(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
 }
 
+function bufferOf(body: Uint8Array): Buffer {
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+}
+
+/** Whether the name of a method that submits may be in the body. */
+export function maySubmit(body: Uint8Array): boolean {
+  return bufferOf(body).includes('"send', 0, "latin1");
+}
+
 /**
  * Decodes UTF-8, without a byte order mark (RFC 8259, 8.1); invalid UTF-8 becomes a text that is not JSON
  * and is refused as such.
  */
 export function textOf(body: Uint8Array): string {
   if (!isUtf8(body)) return "\ufffd";
-  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
+  const text = bufferOf(body).toString();
   return text.startsWith("\ufeff") ? text.slice(1) : text;
 }

@@ -28,8 +28,8 @@ const removedMax = 1024;
 
 interface Waiting {
   readonly arrivedNs: bigint;
-  readonly begin: () => void;
-  readonly refuse: () => void;
+  begin(): void;
+  refuse(): void;
 }
 
 interface SubmissionQueueOptions {
@@ -46,14 +46,50 @@ interface SubmissionQueueCounts {
   readonly timedOut: number;
 }
 
-interface Submission<Answer> {
+export interface QueuedSubmission<Answer> {
   /**
    * Called before it would have to wait: whether it was sent already, so that it must neither wait nor be
    * refused. If not, it is not sent before it begins.
    */
-  readonly claim: () => boolean;
-  readonly begin: () => Answer | Promise<Answer>;
-  readonly refuse: () => Answer;
+  claim(): boolean;
+  begin(): Answer | Promise<Answer>;
+  refuse(): Answer;
+}
+
+/** A class: many submissions wait, and garbage collections copy whatever each of them has. */
+class WaitingSubmission<Answer> implements Waiting {
+  readonly arrivedNs: bigint;
+  readonly #submission: QueuedSubmission<Answer>;
+  readonly #resolve: (answer: Answer | Promise<Answer>) => void;
+  readonly #reject: (thrown: unknown) => void;
+
+  constructor(
+    arrivedNs: bigint,
+    submission: QueuedSubmission<Answer>,
+    resolve: (answer: Answer | Promise<Answer>) => void,
+    reject: (thrown: unknown) => void,
+  ) {
+    this.arrivedNs = arrivedNs;
+    this.#submission = submission;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  begin(): void {
+    try {
+      this.#resolve(this.#submission.begin());
+    } catch (thrown) {
+      this.#reject(thrown);
+    }
+  }
+
+  refuse(): void {
+    try {
+      this.#resolve(this.#submission.refuse());
+    } catch (thrown) {
+      this.#reject(thrown);
+    }
+  }
 }
 
 export class SubmissionQueue {
@@ -94,23 +130,16 @@ export class SubmissionQueue {
    * Begins the submission now, or when its turn has come. Calls exactly one of `begin` and `refuse`, and
    * settles like it.
    */
-  run<Answer>({ claim, begin, refuse }: Submission<Answer>): Answer | Promise<Answer> {
+  run<Answer>(submission: QueuedSubmission<Answer>): Answer | Promise<Answer> {
     if (this.#steps === null) this.#openTurn();
     if (this.#waiting === 0 && this.#hasRoom()) {
       this.#countBegun();
-      return begin();
+      return submission.begin();
     }
-    if (claim()) return begin();
+    if (submission.claim()) return submission.begin();
     const arrivedNs = this.#clock.monotonicNs();
     return new Promise((resolve, reject) => {
-      const settle = (call: () => Answer | Promise<Answer>) => (): void => {
-        try {
-          resolve(call());
-        } catch (thrown) {
-          reject(thrown);
-        }
-      };
-      this.#entries.push({ arrivedNs, begin: settle(begin), refuse: settle(refuse) });
+      this.#entries.push(new WaitingSubmission(arrivedNs, submission, resolve, reject));
     });
   }
 
@@ -181,10 +210,10 @@ export class SubmissionQueue {
     }
   }
 
-  #refuse({ refuse }: Waiting): void {
+  #refuse(waiting: Waiting): void {
     this.#timedOut++;
     this.#done += refusalShare;
-    refuse();
+    waiting.refuse();
   }
 
   #takeNext(): Waiting | undefined {

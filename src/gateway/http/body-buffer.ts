@@ -4,10 +4,11 @@
 // times the body's size if it came byte by byte. An announced length reserves no memory.
 
 const firstBytes = 4096;
+const noBytes = new Uint8Array(0);
 
 export class BodyBuffer {
   readonly #bytesMax: number;
-  #bytes = new Uint8Array(0);
+  #bytes: Uint8Array = noBytes;
   #length = 0;
 
   constructor(bytesMax: number) {
@@ -33,7 +34,7 @@ export class BodyBuffer {
   /** Returns the bytes so far; the caller owns them. */
   take(): Uint8Array {
     const body = this.#bytes.subarray(0, this.#length);
-    this.#bytes = new Uint8Array(0);
+    this.#bytes = noBytes;
     this.#length = 0;
     return body;
   }

@@ -193,6 +193,7 @@ export class Http1Request implements EngineResponse {
     const isAccepted = socket.writableLength === 0;
     if (isAccepted) this.#isOver = true;
     else this.#connection.follow(this);
+    this.#fields = "";
     this.#connection.answered(this, this.#isLast);
     return isAccepted;
   }

@@ -106,9 +106,12 @@ export class TransactionAdmission {
       }
       checks.push(check);
     }
-    // A result that is known already must not cost a turn of the event loop.
-    const isDone = checks.every((check) => typeof check === "boolean");
-    const valid = isDone ? checks : await Promise.all(settled());
+    // A single result that is known already needs no promise.
+    const [only = true] = checks;
+    const valid =
+      checks.length > 1
+        ? await Promise.all(settled())
+        : [typeof only === "boolean" ? only : await only];
     const wrong = valid.indexOf(false);
     if (wrong < 0) return;
     throw new ShredwayError(

@@ -23,9 +23,11 @@ export function hasLanded(end: { readonly kind: string } | null | undefined): bo
 
 // An empty set takes 200 bytes, and every open transaction would have several.
 export const noSlots: readonly bigint[] = [];
+const noEvents: readonly TimelineEvent[] = [];
 
 export class Lifecycle {
-  readonly #events: TimelineEvent[];
+  /** Replaced by each event: an array that grows in place reserves space for 17. */
+  #events: readonly TimelineEvent[] = noEvents;
   #end: EndEvent | null = null;
   /** Slots of the blocks with it, oldest observation first. */
   #observedSlots: readonly bigint[] = noSlots;
@@ -33,7 +35,6 @@ export class Lifecycle {
 
   /** `events`: those of a record. Events after an end are ignored. */
   constructor(events: readonly TimelineEvent[] = []) {
-    this.#events = [];
     for (const event of events) this.add(event);
     this.#late = 0;
   }
@@ -49,8 +50,8 @@ export class Lifecycle {
       const others = this.#observedSlots.filter((slot) => slot !== event.slot);
       this.#observedSlots = event.kind === "seen" ? [...others, event.slot] : others;
     }
-    if (this.#events.length === eventsMax) this.#events.splice(firstEvents, 1);
-    this.#events.push(event);
+    const isFull = this.#events.length === eventsMax;
+    this.#events = [...(isFull ? this.#events.toSpliced(firstEvents, 1) : this.#events), event];
     return true;
   }
 
@@ -72,8 +73,8 @@ export class Lifecycle {
     return this.#late;
   }
 
-  /** A copy. */
+  /** A list that later events leave as it is. */
   get events(): readonly TimelineEvent[] {
-    return [...this.#events];
+    return this.#events;
   }
 }

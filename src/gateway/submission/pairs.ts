@@ -90,7 +90,7 @@ export function checkNonceFree(index: SubmissionIndex, pair: Pair, sentSinceNs: 
   const isUnderWay = (view: AccountTransaction): boolean =>
     isOfPair(view) && view.submission.receivedNs >= sentSinceNs;
   const others = index.pairOf(facts).filter(({ signature, views }) => {
-    return !own.has(signature) && [...views.values()].some(isUnderWay);
+    return !own.has(signature) && views.all.some(isUnderWay);
   });
   if (others.length === 0) return;
   const named = others.filter(({ views }) => {

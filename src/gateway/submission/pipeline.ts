@@ -374,18 +374,26 @@ export class Pipeline implements Submissions {
     if (counts.dirty <= this.#flushShare) this.#flushShare = 0;
   }
 
-  /**
-   * The first write. Only the store knows transactions that ended before this process started, or long
-   * ago; their ends must not be overwritten.
-   */
-  async #persistFirst(
+  /** The first write. Usually all of them are new: then it also answers whether they are. */
+  #persistFirst(
     submissions: readonly Submission[],
     views: readonly AccountTransaction[],
     unknown: readonly string[],
   ): Promise<void> {
-    // Usually all of them are new: then the first write also answers the question.
-    const isAllNew = unknown.length === views.length && (await this.#writer.add(views));
-    if (isAllNew) return;
+    const persistKnown = () => this.#persistKnown(submissions, views, unknown);
+    if (unknown.length < views.length) return persistKnown();
+    return this.#writer.add(views).then((isAllNew) => (isAllNew ? undefined : persistKnown()));
+  }
+
+  /**
+   * Only the store knows transactions that ended before this process started, or long ago; their ends must
+   * not be overwritten.
+   */
+  async #persistKnown(
+    submissions: readonly Submission[],
+    views: readonly AccountTransaction[],
+    unknown: readonly string[],
+  ): Promise<void> {
     const accountId = views[0]?.accountId ?? "";
     const found =
       unknown.length > 0
@@ -418,32 +426,37 @@ export class Pipeline implements Submissions {
   }
 
   /** Waits for the store. A submission that could not be persisted is not sent again; its caller gets an error. */
-  async #persisted(submissions: readonly Submission[], keep: () => Promise<void>): Promise<void> {
+  #persisted(submissions: readonly Submission[], keep: () => Promise<void>): Promise<void> {
     for (const submission of submissions) submission.waiters++;
-    try {
-      await keep();
-      for (const submission of submissions) submission.waiters--;
-    } catch (cause) {
-      for (const submission of submissions) submission.waiters--;
-      // Another call for the same submission may still wait, or may have been answered.
-      const unwanted = submissions.filter(
-        ({ waiters, views }) => waiters === 0 && !views.some(({ isPersisted }) => isPersisted),
-      );
-      for (const submission of unwanted) this.#machine.dispatch.stop(submission);
-      if (cause instanceof ShredwayError && cause.reason === "no_route") throw cause;
-      this.#failures.warn("the database", cause);
-      this.#lastTrialMs = this.#nowMs;
-      // The next process must not send what was not sent now.
-      for (const submission of unwanted) {
-        if (submission.attempts === 0) this.#forgetUnpersisted(submission);
-      }
-      const isOut = submissions.some(({ attempts }) => attempts > 0);
-      throw new ShredwayError(
-        "store_failed",
-        `database failed: the submission was not persisted and ${isOut ? "may have been" : "was not"} sent`,
-        { cause },
-      );
+    return keep().then(
+      () => endWait(submissions),
+      (cause: unknown) => {
+        endWait(submissions);
+        this.#unpersisted(submissions, cause);
+      },
+    );
+  }
+
+  /** Throws the error for the caller. */
+  #unpersisted(submissions: readonly Submission[], cause: unknown): never {
+    // Another call for the same submission may still wait, or may have been answered.
+    const unwanted = submissions.filter(
+      ({ waiters, views }) => waiters === 0 && !views.some(({ isPersisted }) => isPersisted),
+    );
+    for (const submission of unwanted) this.#machine.dispatch.stop(submission);
+    if (cause instanceof ShredwayError && cause.reason === "no_route") throw cause;
+    this.#failures.warn("the database", cause);
+    this.#lastTrialMs = this.#nowMs;
+    // The next process must not send what was not sent now.
+    for (const submission of unwanted) {
+      if (submission.attempts === 0) this.#forgetUnpersisted(submission);
     }
+    const isOut = submissions.some(({ attempts }) => attempts > 0);
+    throw new ShredwayError(
+      "store_failed",
+      `database failed: the submission was not persisted and ${isOut ? "may have been" : "was not"} sent`,
+      { cause },
+    );
   }
 
   /** Except transactions that a later call has submitted meanwhile: that call waits for their write. */
@@ -460,6 +473,10 @@ export class Pipeline implements Submissions {
       .forgetEndedBefore(beforeNs)
       .catch((error: unknown) => this.#failures.warn("the database", error));
   }
+}
+
+function endWait(submissions: readonly Submission[]): void {
+  for (const submission of submissions) submission.waiters--;
 }
 
 function endedUnread(record: SubmissionRecord, atNs: bigint): SubmissionRecord {

@@ -125,7 +125,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
       if (before.views.every((one) => one.submission !== before)) this.dispatch.stop(before);
     } else {
       view = new AccountTransaction(tracked, submission, new Lifecycle(record?.events));
-      tracked.views.set(view.accountId, view);
+      tracked.views.set(view);
       index.countOpenView(view.accountId, 1);
     }
     // It was in a block before the restart: if it fails, its tip must be retracted.
@@ -136,7 +136,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
     }
     const seenSlot = record?.slot ?? null;
     if (seenSlot !== null) this.observer.observedBefore(tracked, seenSlot);
-    submission.views.push(view);
+    submission.views = [...submission.views, view];
     if (isOfPair(view)) index.joinPair(tracked);
     if (!staysInBundle) {
       index.forgetBundle(view.accountId, view.bundleId);
@@ -160,8 +160,8 @@ export class SubmissionStateMachine implements SubmissionEvents {
       if (known) return known;
       const record = found.find(({ signature }) => signature === tracked.signature);
       const view = new AccountTransaction(tracked, submission, new Lifecycle(record?.events));
-      tracked.views.set(view.accountId, view);
-      submission.views.push(view);
+      tracked.views.set(view);
+      submission.views = [...submission.views, view];
       if (record) {
         view.bundleId = record.bundleId;
         view.bundleIndex = record.bundleIndex;
@@ -204,7 +204,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
     resumed.isPersisted = true;
     this.#targets.writer.forget(view);
     this.dispatch.stop(view.submission);
-    tracked.views.set(resumed.accountId, resumed);
+    tracked.views.set(resumed);
     const { end } = lifecycle;
     if (end !== null && view.lifecycle.end === null) this.recorder.notify([resumed], end);
     if (tracked.end || end === null) return;
@@ -238,7 +238,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
     } else if ("view" in event) {
       this.#step(event.view.tracked, event, [event.view]);
     } else if ("tracked" in event) {
-      this.#step(event.tracked, event, [...event.tracked.views.values()]);
+      this.#step(event.tracked, event, event.tracked.views.all);
     } else {
       const { kind, submission } = event;
       for (const view of submission.views) {
@@ -254,8 +254,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
   #refused(submission: Submission): void {
     this.dispatch.stop(submission);
     for (const { tracked } of submission.views) {
-      const views = [...tracked.views.values()];
-      if (views.some((view) => view.submission.sending.state !== "refused")) continue;
+      if (tracked.views.all.some((view) => view.submission.sending.state !== "refused")) continue;
       this.handle({
         kind: "routes_refused",
         tracked,
@@ -426,13 +425,13 @@ export class SubmissionStateMachine implements SubmissionEvents {
   /** Its block was abandoned: submissions that waited for it are offered again. */
   #offerAgain({ tracked }: Step): void {
     for (const one of [tracked, ...this.#targets.index.pairOf(tracked.facts)]) {
-      for (const { submission } of one.views.values()) this.dispatch.expedite(submission);
+      for (const { submission } of one.views) this.dispatch.expedite(submission);
     }
   }
 
   /** A bundle lands as a whole: nothing of it is sent after one of its transactions has ended. */
   #stopOffering({ tracked }: Step): void {
-    for (const { submission } of tracked.views.values()) {
+    for (const { submission } of tracked.views) {
       this.dispatch.stop(submission);
       if (submission.views.every((one) => one.tracked.end)) submission.transactions = [];
     }
@@ -441,7 +440,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
   #close({ tracked, line }: Step): void {
     const { index } = this.#targets;
     if (line && isEnd(line)) tracked.end = line;
-    for (const accountId of tracked.views.keys()) index.countOpenView(accountId, -1);
+    for (const { accountId } of tracked.views) index.countOpenView(accountId, -1);
     index.moveToEnded(tracked);
     tracked.facts = null;
   }

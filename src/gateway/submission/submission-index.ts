@@ -114,7 +114,7 @@ export class SubmissionIndex {
     this.#leavePair(tracked);
     const hasLanded = tracked.end?.kind === "landed" || tracked.end?.kind === "landed_failed";
     if (hasLanded && tracked.facts?.nonce) {
-      const [accountId = ""] = tracked.views.keys();
+      const accountId = tracked.views.all[0]?.accountId ?? "";
       this.noteLanded(tracked.facts, tracked.signature, accountId);
     }
     this.#trim(this.#ended, this.#endedMax, (oldest) => this.#forgetBundles(oldest));
@@ -154,7 +154,7 @@ export class SubmissionIndex {
   }
 
   #forgetBundles({ views }: TrackedTransaction): void {
-    for (const { accountId, bundleId } of views.values()) {
+    for (const { accountId, bundleId } of views) {
       this.forgetBundle(accountId, bundleId);
     }
   }

@@ -13,7 +13,9 @@ import type {
   SubmissionRecord,
   SubmissionStore,
 } from "../../../gateway/submission/types.ts";
+import type { SqlValue } from "../driver.ts";
 import type { SqlSubmissionStore } from "../tables/submission-store.ts";
+import { JournalGroup } from "./journal-group.ts";
 import { SignatureFilter } from "./signature-filter.ts";
 import type { SubmissionJournal } from "./submission-journal.ts";
 import { WaitingRows } from "./waiting-rows.ts";
@@ -38,12 +40,20 @@ interface JournaledDependencies {
   readonly onFailure: (error: unknown) => void;
 }
 
+/** The transactions of one new submission. */
+interface NewSubmission {
+  readonly records: readonly SubmissionRecord[];
+  readonly rows: readonly (readonly SqlValue[])[];
+  readonly settle: (isAdded: boolean | Promise<boolean>) => void;
+}
+
 function keyOf({ accountId, signature }: SubmissionRecord): string {
   return `${accountId} ${signature}`;
 }
 
 export class JournaledSubmissionStore implements SubmissionStore, SubmissionLister {
   readonly #dependencies: JournaledDependencies;
+  readonly #group = new JournalGroup<NewSubmission>((submissions) => this.#append(submissions));
   /** Rows of the active file that the database does not have yet. */
   #fresh = new WaitingRows();
   /** Rows of the other file. */
@@ -74,33 +84,16 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
     return this.#filter !== null && !this.#isFailing && !this.#isClosed;
   }
 
-  async add(records: readonly SubmissionRecord[]): Promise<boolean> {
-    const { database, journal, onFailure } = this.#dependencies;
-    if (this.#canAnswer(records)) {
-      let rows: readonly Uint8Array[];
-      try {
-        rows = journal.append(records.map((record) => database.rowOf(record)));
-      } catch (error) {
-        onFailure(error);
-        for (const { signature } of records) this.#note(signature);
-        return database.add(records);
-      }
-      let at = 0;
-      for (const record of records) {
-        const row = rows[at++];
-        if (row) this.#fresh.set(keyOf(record), row);
-        this.#note(record.signature);
-      }
-      this.#wake();
-      return true;
-    }
-    // The database must see what the journal has acknowledged.
-    if (this.#hasAny(records)) await this.#writeAll();
+  add(records: readonly SubmissionRecord[]): Promise<boolean> {
+    if (!this.#canAnswer(records)) return this.#addToDatabase(records);
+    const { database } = this.#dependencies;
+    const rows = records.map((record) => database.rowOf(record));
     for (const { signature } of records) this.#note(signature);
-    return database.add(records);
+    return new Promise((settle) => this.#group.join({ records, rows, settle }));
   }
 
   async put(records: readonly SubmissionRecord[]): Promise<void> {
+    this.#group.write();
     for (const { signature } of records) this.#noteUnknown(signature);
     await this.#dependencies.database.put(records);
     // The database has newer rows now.
@@ -124,6 +117,7 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
   }
 
   async find(accountId: string, signatures: readonly string[]): Promise<SubmissionRecord[]> {
+    this.#group.write();
     const isWaiting = signatures.some((signature) => this.#has(`${accountId} ${signature}`));
     if (isWaiting) await this.#writeAll();
     return this.#dependencies.database.find(accountId, signatures);
@@ -167,11 +161,41 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
   #canAnswer(records: readonly SubmissionRecord[]): boolean {
     const filter = this.#filter;
     if (filter === null || !this.isReady) return false;
-    if (this.waiting + records.length > waitingMax) return false;
+    if (this.waiting + this.#group.size + records.length > waitingMax) return false;
     if (this.#fresh.kept > keptMax) return false;
     return records.every(({ signature, landedTip }) => {
       return landedTip === undefined && !filter.mayHave(signature);
     });
+  }
+
+  async #addToDatabase(records: readonly SubmissionRecord[]): Promise<boolean> {
+    this.#group.write();
+    // The database must see what the journal has acknowledged.
+    if (this.#hasAny(records)) await this.#writeAll();
+    for (const { signature } of records) this.#note(signature);
+    return this.#dependencies.database.add(records);
+  }
+
+  /** Appends them to the journal. If it fails, they wait for their commits. */
+  #append(submissions: readonly NewSubmission[]): void {
+    const { database, journal, onFailure } = this.#dependencies;
+    let rows: readonly Uint8Array[];
+    try {
+      rows = journal.append(submissions.flatMap((submission) => submission.rows));
+    } catch (error) {
+      onFailure(error);
+      for (const { records, settle } of submissions) settle(database.add(records));
+      return;
+    }
+    let at = 0;
+    for (const { records, settle } of submissions) {
+      for (const record of records) {
+        const row = rows[at++];
+        if (row) this.#fresh.set(keyOf(record), row);
+      }
+      settle(true);
+    }
+    this.#wake();
   }
 
   #has(key: string): boolean {
@@ -223,6 +247,7 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
 
   /** Everything that was acknowledged is in the database when it resolves. */
   async #writeAll(): Promise<void> {
+    this.#group.write();
     if (this.waiting === 0 && !this.#writing) return;
     await this.#writeOlder();
     this.#turnFiles(); // unless another call did: then its commit has the same rows

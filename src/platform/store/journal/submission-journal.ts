@@ -1,9 +1,9 @@
 // Submission journal: two files beside an SQLite database with the submissions that were acknowledged
 // before their commit.
 //
-// Written by journaled-submission-store.ts, read by Store.open after a kill. One write call passes a
-// submission's rows to the kernel, as a commit without a disk sync does. New rows are appended to the
-// active file while the database takes the rows of the other one, so each file is cleared within seconds.
+// Written by journaled-submission-store.ts, read by Store.open after a kill. A write call passes rows to the
+// kernel, as a commit without a disk sync does. New rows are appended to the active file while the database
+// takes the rows of the other one, so each file is cleared within seconds.
 // A file starts with a line that names its columns; frames follow: length, CRC-32, rows.
 
 import {

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { cpSync } from "node:fs";
+import { cpSync, ftruncateSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../../../src/core/clock.ts";
@@ -10,6 +10,7 @@ import {
 } from "../../../../src/platform/store/journal/journaled-submission-store.ts";
 import { replayJournal, replayLeftJournal } from "../../../../src/platform/store/journal/replay.ts";
 import {
+  type JournalCalls,
   readJournal,
   SubmissionJournal,
 } from "../../../../src/platform/store/journal/submission-journal.ts";
@@ -39,19 +40,35 @@ interface Opened {
   readonly failures: unknown[];
 }
 
-async function opened(folder = files.folder()): Promise<Opened> {
+async function opened(folder = files.folder(), calls?: JournalCalls): Promise<Opened> {
   const path = join(folder, databaseFileName);
   const clock = new ManualClock();
   const driver = await files.driver({ path });
   await migrate(driver, "blob");
   await replayJournal(path, driver);
   const database = new SqlSubmissionStore(driver, signatureCodec, "", "survives-kill");
-  const journal = new SubmissionJournal(path, columns);
+  const journal = new SubmissionJournal(path, columns, calls);
   const failures: unknown[] = [];
   const onFailure = (error: unknown): void => void failures.push(error);
   const store = new JournaledSubmissionStore({ database, journal, clock, onFailure });
   await until(() => store.isReady);
   return { folder, path, clock, driver, database, store, failures };
+}
+
+/** The calls of the system, and how often the journal was written; `isFull`: no byte fits. */
+class CountedCalls implements JournalCalls {
+  writes = 0;
+  isFull = false;
+
+  write(fd: number, bytes: Uint8Array): number {
+    this.writes++;
+    if (this.isFull) throw new Error("no space is left");
+    return writeSync(fd, bytes);
+  }
+
+  truncate(fd: number, size: number): void {
+    ftruncateSync(fd, size);
+  }
 }
 
 /** The folder as a kill of the process at this moment leaves it. */
@@ -128,6 +145,39 @@ describe("a new submission", () => {
     expect(await next.add([recordOf("one")])).toBe(false);
     expect(await next.add([recordOf("one", { accountId: "a_2" })])).toBe(true);
     await next.close();
+  });
+
+  it("shares one write with others that begin with it", async () => {
+    const calls = new CountedCalls();
+    const { folder, store } = await opened(files.folder(), calls);
+    calls.writes = 0;
+    const names = Array.from({ length: 20 }, (_, i) => `s${i}`);
+    expect(await Promise.all(names.map((name) => store.add([recordOf(name)])))).toEqual(
+      names.map(() => true),
+    );
+    expect(calls.writes).toBe(1);
+    const after = await opened(afterKill(folder));
+    expect(await stored(after.database)).toEqual(names.toSorted());
+    await after.store.close();
+    await store.close();
+  });
+
+  it("is visible to every question, and written in its place, before its group is", async () => {
+    const { store, database, clock } = await opened();
+    const added = [store.add([recordOf("one")])];
+    const found = store.find("a_1", ["one"]);
+    expect(await found).toEqual([recordOf("one")]);
+    added.push(store.add([recordOf("two")]));
+    expect(await store.add([recordOf("two")])).toBe(false);
+    added.push(store.add([recordOf("three")]));
+    await store.put([recordOf("three", ended)]);
+    expect(await Promise.all(added)).toEqual([true, true, true]);
+    await clock.advance(3000);
+    expect(await database.find("a_1", ["three"])).toEqual([recordOf("three", ended)]);
+    added.push(store.add([recordOf("four")]));
+    await store.close();
+    expect(await added[3]).toBe(true);
+    expect(await stored(database)).toEqual(["four", "one", "two"]);
   });
 
   it("is visible to every question", async () => {
@@ -236,6 +286,22 @@ describe("a failure", () => {
     expect(await stored(database)).toEqual(["two"]);
     expect(readJournal(path)[0]?.rows).toHaveLength(11);
     expect(await store.add([recordOf("two")])).toBe(false); // the database has it
+    await store.close();
+  });
+
+  it("of the journal lets all of a group wait for their commits", async () => {
+    const calls = new CountedCalls();
+    const { store, failures, database } = await opened(files.folder(), calls);
+    calls.isFull = true;
+    const names = ["one", "two", "three"];
+    const added = await Promise.all(names.map((name) => store.add([recordOf(name)])));
+    expect(added).toEqual([true, true, true]);
+    expect(failures).toHaveLength(1);
+    expect(store.waiting).toBe(0);
+    expect(await stored(database)).toEqual(names.toSorted());
+    calls.isFull = false;
+    expect(await store.add([recordOf("four")])).toBe(true);
+    expect(store.waiting).toBe(1);
     await store.close();
   });
 
