@@ -25,8 +25,16 @@ export function hasLanded(end: { readonly kind: string } | null | undefined): bo
 export const noSlots: readonly bigint[] = [];
 const noEvents: readonly TimelineEvent[] = [];
 
+/**
+ * A new list with the item at its end. Open submissions have several short lists, and a list that grows by
+ * `push` or a spread reserves space for 16 further items.
+ */
+export function appended<Item>(list: readonly Item[], item: Item): readonly Item[] {
+  return list.concat([item]);
+}
+
 export class Lifecycle {
-  /** Replaced by each event: an array that grows in place reserves space for 17. */
+  /** Replaced by each event, see `appended`. */
   #events: readonly TimelineEvent[] = noEvents;
   #end: EndEvent | null = null;
   /** Slots of the blocks with it, oldest observation first. */
@@ -51,7 +59,8 @@ export class Lifecycle {
       this.#observedSlots = event.kind === "seen" ? [...others, event.slot] : others;
     }
     const isFull = this.#events.length === eventsMax;
-    this.#events = [...(isFull ? this.#events.toSpliced(firstEvents, 1) : this.#events), event];
+    const events = isFull ? this.#events.toSpliced(firstEvents, 1) : this.#events;
+    this.#events = appended(events, event);
     return true;
   }
 

@@ -4,6 +4,8 @@
 // state says in which queue the submission is. docs/transaction-status.md shows the same table to readers, and
 // test/gateway/submission/sending.test.ts compares the two.
 
+import { appended } from "./lifecycle.ts";
+
 export const sendingStates = [
   /** In no queue: before the first attempt, during an attempt, or after the last one. */
   "idle",
@@ -133,11 +135,11 @@ export class Sending {
   }
 
   refused(route: string): void {
-    if (!this.refusedBy.includes(route)) this.refusedBy = [...this.refusedBy, route];
+    if (!this.refusedBy.includes(route)) this.refusedBy = appended(this.refusedBy, route);
   }
 
   taken(route: string): void {
-    if (!this.takenBy.includes(route)) this.takenBy = [...this.takenBy, route];
+    if (!this.takenBy.includes(route)) this.takenBy = appended(this.takenBy, route);
   }
 
   /** An attempt that `routes` routes took. */

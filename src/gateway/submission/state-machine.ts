@@ -15,7 +15,7 @@ import type {
   SubmissionEvents,
 } from "./events.ts";
 import type { FailureLog } from "./failure-log.ts";
-import { type EndEvent, isEnd, Lifecycle } from "./lifecycle.ts";
+import { appended, type EndEvent, isEnd, Lifecycle } from "./lifecycle.ts";
 import type { DispatchLimits, ObserverLimits } from "./limits.ts";
 import type { Listeners } from "./listeners.ts";
 import { type ObserverDependencies, OutcomeObserver } from "./outcome-observer.ts";
@@ -136,7 +136,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
     }
     const seenSlot = record?.slot ?? null;
     if (seenSlot !== null) this.observer.observedBefore(tracked, seenSlot);
-    submission.views = [...submission.views, view];
+    submission.views = appended(submission.views, view);
     if (isOfPair(view)) index.joinPair(tracked);
     if (!staysInBundle) {
       index.forgetBundle(view.accountId, view.bundleId);
@@ -161,7 +161,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
       const record = found.find(({ signature }) => signature === tracked.signature);
       const view = new AccountTransaction(tracked, submission, new Lifecycle(record?.events));
       tracked.views.set(view);
-      submission.views = [...submission.views, view];
+      submission.views = appended(submission.views, view);
       if (record) {
         view.bundleId = record.bundleId;
         view.bundleIndex = record.bundleIndex;

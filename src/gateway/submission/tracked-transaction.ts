@@ -10,7 +10,7 @@
 
 import { createHash } from "node:crypto";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
-import { type EndEvent, Lifecycle, noSlots } from "./lifecycle.ts";
+import { appended, type EndEvent, Lifecycle, noSlots } from "./lifecycle.ts";
 import { Sending } from "./sending.ts";
 import type { TransactionState } from "./transitions.ts";
 import type {
@@ -48,7 +48,7 @@ class AccountViews implements Iterable<AccountTransaction> {
   /** Replaces the account's present one. */
   set(view: AccountTransaction): void {
     const place = this.#views.findIndex(({ accountId }) => accountId === view.accountId);
-    this.#views = place < 0 ? [...this.#views, view] : this.#views.with(place, view);
+    this.#views = place < 0 ? appended(this.#views, view) : this.#views.with(place, view);
   }
 
   /** Returns whether there was one. */

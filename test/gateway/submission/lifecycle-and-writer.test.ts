@@ -1,9 +1,10 @@
-// Independent classes of the pipeline: Lifecycle, TimerWheel and SubmissionWriter.
+// Independent classes of the pipeline: Lifecycle, the accounts of a transaction, TimerWheel and SubmissionWriter.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import { TimerWheel } from "../../../src/core/timer-wheel.ts";
+import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import { eventsMax, Lifecycle } from "../../../src/gateway/submission/lifecycle.ts";
 import { SubmissionWriter } from "../../../src/gateway/submission/submission-writer.ts";
 import {
@@ -24,11 +25,23 @@ const landed: TimelineEvent = {
 };
 const seen = (slot: bigint): TimelineEvent => ({ kind: "seen", atNs: slot, slot });
 
+function submissionOf(facts: TransactionFacts, accountId: string): Submission {
+  return new Submission({
+    accountId,
+    method: "sendTransaction",
+    transactions: [facts],
+    isBundle: false,
+    options: { swqosOnly: false, mevProtect: false, revertProtection: false, resendsMax: null },
+    receivedNs: 0n,
+  });
+}
+
 describe("Lifecycle", () => {
   it("has one end; later events are counted", () => {
     const lifecycle = new Lifecycle();
     expect(lifecycle.add(received)).toBe(true);
     expect([lifecycle.state, lifecycle.slot]).toEqual(["open", null]);
+    const early = lifecycle.events;
     lifecycle.add(seen(6n));
     expect(lifecycle.slot).toBe(6n);
     expect(lifecycle.add(landed)).toBe(true);
@@ -36,6 +49,7 @@ describe("Lifecycle", () => {
     expect(lifecycle.add(seen(8n))).toBe(false);
     expect([lifecycle.state, lifecycle.slot, lifecycle.late]).toEqual(["landed", 7n, 2]);
     expect(lifecycle.events).toEqual([received, seen(6n), landed]);
+    expect(early).toEqual([received]); // a list that was read stays as it was
     expect(new Lifecycle(lifecycle.events).end).toEqual(landed);
   });
 
@@ -47,6 +61,33 @@ describe("Lifecycle", () => {
     expect(slots.length).toBe(eventsMax);
     expect(slots.slice(0, 32)).toEqual(Array.from({ length: 32 }, (_, i) => BigInt(i)));
     expect(slots.slice(-2)).toEqual([999n, 7n]);
+  });
+});
+
+describe("the accounts of a transaction", () => {
+  it("are those of a map, in its order", () => {
+    const random = new SeededRandom(3);
+    const accountIds = ["ann", "ben", "cem"];
+    const step = fc.record({ accountId: fc.constantFrom(...accountIds), isRemoved: fc.boolean() });
+    const property = fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+      const facts = makeFacts(random, { lifetime: new Uint8Array(32) });
+      const tracked = new TrackedTransaction(facts, 0);
+      const model = new Map<string, AccountTransaction>();
+      for (const { accountId, isRemoved } of steps) {
+        const before = tracked.views.all;
+        const beforeSize = before.length;
+        const view = new AccountTransaction(tracked, submissionOf(facts, accountId));
+        if (isRemoved) expect(tracked.views.delete(accountId)).toBe(model.delete(accountId));
+        else tracked.views.set(view);
+        if (!isRemoved) model.set(accountId, view);
+        expect(before).toHaveLength(beforeSize);
+        expect(tracked.views.size).toBe(model.size);
+        expect([...tracked.views]).toEqual([...model.values()]);
+        for (const id of accountIds) expect(tracked.views.get(id)).toBe(model.get(id));
+        for (const id of accountIds) expect(tracked.views.has(id)).toBe(model.has(id));
+      }
+    });
+    fc.assert(property, { numRuns: 200 });
   });
 });
 
@@ -89,14 +130,7 @@ describe("SubmissionWriter", () => {
   const random = new SeededRandom(5);
   function viewOf(accountId = "ann"): AccountTransaction {
     const facts = makeFacts(random, { lifetime: new Uint8Array(32) });
-    const submission = new Submission({
-      accountId,
-      method: "sendTransaction",
-      transactions: [facts],
-      isBundle: false,
-      options: { swqosOnly: false, mevProtect: false, revertProtection: false, resendsMax: null },
-      receivedNs: 0n,
-    });
+    const submission = submissionOf(facts, accountId);
     const view = new AccountTransaction(new TrackedTransaction(facts, 0), submission);
     view.lifecycle.add(received);
     return view;
