@@ -437,11 +437,12 @@ export class Gateway {
    */
   answerStream(stream: StreamSubmission): Promise<StreamAnswer> {
     this.#callers.used(stream.key.id);
-    const context = this.#contextWithoutHttp(stream);
+    const methodContext = this.#methodContext;
     return Promise.resolve(
       this.#queue.run({
         claim: () => Boolean(stream.fastPath?.connection.claim()),
-        begin: () => answerStream({ context, stream, methodContext: this.#methodContext }),
+        begin: () =>
+          answerStream({ context: this.#contextWithoutHttp(stream), stream, methodContext }),
         refuse: () => ({ reason: "overloaded", text: waitedTooLong }),
       }),
     );

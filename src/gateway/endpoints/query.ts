@@ -24,7 +24,7 @@ export class Query {
   readonly #values: string[] = [];
   readonly #isCut: boolean;
 
-  /** The query of a URL without "?". Most are empty, and share one object. */
+  /** `query`: without its "?". Most are empty, and share one object. */
   static of(query: string): Query {
     return query === "" ? noQuery : new Query(query);
   }

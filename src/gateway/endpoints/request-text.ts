@@ -11,7 +11,7 @@ function bufferOf(body: Uint8Array): Buffer {
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
 }
 
-/** Whether the name of a method that submits may be in the body. */
+/** Whether the name of a method that submits may be in the body, which may also be invalid. */
 export function maySubmit(body: Uint8Array): boolean {
   return bufferOf(body).includes('"send', 0, "latin1");
 }

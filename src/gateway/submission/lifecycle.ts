@@ -26,8 +26,8 @@ export const noSlots: readonly bigint[] = [];
 const noEvents: readonly TimelineEvent[] = [];
 
 /**
- * A new list with the item at its end. Open submissions have several short lists, and a list that grows by
- * `push` or a spread reserves space for 16 further items.
+ * A new list with the item at its end. Every open submission has several short lists, and a list that grows
+ * by `push` or a spread reserves space for 16 further items.
  */
 export function appended<Item>(list: readonly Item[], item: Item): readonly Item[] {
   return list.concat([item]);
@@ -56,7 +56,7 @@ export class Lifecycle {
     if (isEnd(event)) this.#end = event;
     if (event.kind === "seen" || event.kind === "withdrawn") {
       const others = this.#observedSlots.filter((slot) => slot !== event.slot);
-      this.#observedSlots = event.kind === "seen" ? [...others, event.slot] : others;
+      this.#observedSlots = event.kind === "seen" ? appended(others, event.slot) : others;
     }
     const isFull = this.#events.length === eventsMax;
     const events = isFull ? this.#events.toSpliced(firstEvents, 1) : this.#events;

@@ -17,6 +17,7 @@ import { TimerWheel } from "../../core/timer-wheel.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { type Lifetime, Lifetimes } from "../../core/transactions/lifetimes.ts";
 import type { SubmissionEvents } from "./events.ts";
+import { appended } from "./lifecycle.ts";
 import type { ObserverLimits } from "./limits.ts";
 import { nsPerMs, type TrackedTransaction } from "./tracked-transaction.ts";
 import type {
@@ -125,7 +126,7 @@ export class OutcomeObserver {
   observedBefore(tracked: TrackedTransaction, slot: bigint): void {
     // A node is asked; without one nothing else would report it again.
     if (this.#dependencies.outcomes || tracked.observedSlots.includes(slot)) return;
-    tracked.observedSlots = [...tracked.observedSlots, slot];
+    tracked.observedSlots = appended(tracked.observedSlots, slot);
   }
 
   /** Stops observing it. */
@@ -255,7 +256,7 @@ export class OutcomeObserver {
       this.#events.handle({ kind: "landing_repeated", tracked });
       return;
     }
-    tracked.observedSlots = [...observedSlots, slot];
+    tracked.observedSlots = appended(observedSlots, slot);
     this.#events.handle({ kind: "landing_observed", tracked, slot, atNs });
   }
 

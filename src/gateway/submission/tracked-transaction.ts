@@ -27,8 +27,8 @@ import type {
 export const nsPerMs = 1_000_000n;
 
 /**
- * The transactions of the accounts that submitted one signature: nearly always one account. As a Map they
- * would be a quarter of what an open submission has in memory.
+ * The transactions of the accounts that submitted one signature: nearly always one account. A Map
+ * would be a tenth of what an open submission has in memory.
  */
 class AccountViews implements Iterable<AccountTransaction> {
   #views: readonly AccountTransaction[] = noViews;

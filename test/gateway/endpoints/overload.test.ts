@@ -36,6 +36,29 @@ describe("submissions beyond those of a turn", () => {
     expect(run.submitted).toHaveLength(submissionsPerTurn + 2);
   });
 
+  it("have the time of their arrival, and the options and headers of their requests", async () => {
+    const { run, turn } = await opened();
+    const answers = Array.from({ length: submissionsPerTurn }, () =>
+      run.post(wire, "/relayb?api-key=good"),
+    );
+    await until(() => run.submitted.length === submissionsPerTurn, "a full turn");
+    const arrivedNs = run.clock.nowNs();
+    const later = run.post(wire, "/relayb?api-key=good&swqos-only=true", {
+      origin: "https://a.example",
+    });
+    await until(() => run.gateway.submissionQueue.counts.waiting === 1, "one that waits");
+    run.clock.move(100);
+    turn();
+    const { status, headers } = await later;
+    expect(status).toBe(200);
+    expect(headers.get("access-control-expose-headers")).toContain("x-shredway-receipt");
+    expect(run.submitted.at(-1)).toMatchObject({
+      receivedNs: arrivedNs,
+      options: { swqosOnly: true },
+    });
+    await Promise.all(answers);
+  });
+
   it.each(Object.entries(ways))("are refused after a slot: %s", async (_, send) => {
     const { run, turn } = await opened();
     const answers = Array.from({ length: submissionsPerTurn + 1 }, () => send(run));

@@ -1,30 +1,26 @@
 // Journal group: new submissions that one write call appends to the journal together.
 //
 // Owned by journaled-submission-store.ts. A write call costs more than everything else about a row. Submissions
-// that begin one after the other, without other events in between, therefore share one. A single submission
-// is written at once, when all promises have settled that can.
+// that begin one after the other, without other events in between, therefore share one. A group is written
+// before the next event, when two rounds had no new member. In a round, all promises settle that can.
 
 /** Bounds the time of a write call. */
 const membersMax = 64;
 /**
- * The next submission begins after the promises of the last one (endpoints/submission-queue.ts), and joins
- * after its own.
+ * The next submission begins in the round after the one in which the last one joined (endpoints/submission-queue.ts),
+ * and joins at its end.
  */
 const roundsWithoutNew = 2;
 
 export class JournalGroup<Member> {
   readonly #write: (members: readonly Member[]) => void;
   #members: Member[] = [];
-  /** Rounds since the last member joined; null: no round is due. */
+  /** Rounds that began since the last member joined; null: no round is due. */
   #rounds: number | null = null;
 
   /** `write` gets each member once, in order; it must not throw. */
   constructor(write: (members: readonly Member[]) => void) {
     this.#write = write;
-  }
-
-  get size(): number {
-    return this.#members.length;
   }
 
   join(member: Member): void {

@@ -2,8 +2,8 @@
 //
 // Wraps SqlSubmissionStore where submissions need not wait for the disk, so a commit promises no more
 // than the journal does: the row survives a kill of the process. A new submission is appended to the
-// journal and answered at once; the database takes its row a second later, together with many others,
-// and usually only once, because the next change of its timeline contains everything. Whatever the
+// journal, with those that begin right behind it, and then answered. The database takes its row a second later,
+// together with many others, and usually only once, because the next change of its timeline contains everything. Whatever the
 // journal cannot answer goes to the database: a signature that may be known, a full disk, too many
 // waiting rows.
 
@@ -54,6 +54,8 @@ function keyOf({ accountId, signature }: SubmissionRecord): string {
 export class JournaledSubmissionStore implements SubmissionStore, SubmissionLister {
   readonly #dependencies: JournaledDependencies;
   readonly #group = new JournalGroup<NewSubmission>((submissions) => this.#append(submissions));
+  /** Rows of the group. */
+  #grouped = 0;
   /** Rows of the active file that the database does not have yet. */
   #fresh = new WaitingRows();
   /** Rows of the other file. */
@@ -86,10 +88,12 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
 
   add(records: readonly SubmissionRecord[]): Promise<boolean> {
     if (!this.#canAnswer(records)) return this.#addToDatabase(records);
-    const { database } = this.#dependencies;
-    const rows = records.map((record) => database.rowOf(record));
-    for (const { signature } of records) this.#note(signature);
-    return new Promise((settle) => this.#group.join({ records, rows, settle }));
+    return new Promise((settle) => {
+      const rows = records.map((record) => this.#dependencies.database.rowOf(record));
+      for (const { signature } of records) this.#note(signature);
+      this.#grouped += records.length;
+      this.#group.join({ records, rows, settle });
+    });
   }
 
   async put(records: readonly SubmissionRecord[]): Promise<void> {
@@ -161,7 +165,7 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
   #canAnswer(records: readonly SubmissionRecord[]): boolean {
     const filter = this.#filter;
     if (filter === null || !this.isReady) return false;
-    if (this.waiting + this.#group.size + records.length > waitingMax) return false;
+    if (this.waiting + this.#grouped + records.length > waitingMax) return false;
     if (this.#fresh.kept > keptMax) return false;
     return records.every(({ signature, landedTip }) => {
       return landedTip === undefined && !filter.mayHave(signature);
@@ -179,6 +183,7 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
   /** Appends them to the journal. If it fails, they wait for their commits. */
   #append(submissions: readonly NewSubmission[]): void {
     const { database, journal, onFailure } = this.#dependencies;
+    this.#grouped = 0;
     let rows: readonly Uint8Array[];
     try {
       rows = journal.append(submissions.flatMap((submission) => submission.rows));

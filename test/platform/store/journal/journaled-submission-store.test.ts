@@ -55,15 +55,15 @@ async function opened(folder = files.folder(), calls?: JournalCalls): Promise<Op
   return { folder, path, clock, driver, database, store, failures };
 }
 
-/** The calls of the system, and how often the journal was written; `isFull`: no byte fits. */
+/** The calls of the system, and how often the journal was written; "short": all but the last byte fit. */
 class CountedCalls implements JournalCalls {
   writes = 0;
-  isFull = false;
+  disk: "free" | "full" | "short" = "free";
 
   write(fd: number, bytes: Uint8Array): number {
     this.writes++;
-    if (this.isFull) throw new Error("no space is left");
-    return writeSync(fd, bytes);
+    if (this.disk === "full") throw new Error("no space is left");
+    return writeSync(fd, this.disk === "short" ? bytes.subarray(0, -1) : bytes);
   }
 
   truncate(fd: number, size: number): void {
@@ -165,19 +165,24 @@ describe("a new submission", () => {
   it("is visible to every question, and written in its place, before its group is", async () => {
     const { store, database, clock } = await opened();
     const added = [store.add([recordOf("one")])];
-    const found = store.find("a_1", ["one"]);
-    expect(await found).toEqual([recordOf("one")]);
+    expect(await store.find("a_1", ["one"])).toEqual([recordOf("one")]);
+    added.push(store.add([recordOf("bundled", { bundleId: "b", bundleIndex: 0 })]));
+    expect(await store.findBundles("a_1", ["b"])).toHaveLength(1);
+    added.push(store.add([recordOf("newest")]));
+    expect(await store.newest("a_1", 10)).toHaveLength(3);
+    added.push(store.add([recordOf("open")]));
+    expect(await store.open()).toHaveLength(4);
     added.push(store.add([recordOf("two")]));
     expect(await store.add([recordOf("two")])).toBe(false);
     added.push(store.add([recordOf("three")]));
     await store.put([recordOf("three", ended)]);
-    expect(await Promise.all(added)).toEqual([true, true, true]);
+    expect(await Promise.all(added)).toEqual(added.map(() => true));
     await clock.advance(3000);
     expect(await database.find("a_1", ["three"])).toEqual([recordOf("three", ended)]);
     added.push(store.add([recordOf("four")]));
     await store.close();
-    expect(await added[3]).toBe(true);
-    expect(await stored(database)).toEqual(["four", "one", "two"]);
+    expect(await added.at(-1)).toBe(true);
+    expect(await stored(database)).toEqual(["bundled", "four", "newest", "one", "open", "two"]);
   });
 
   it("is visible to every question", async () => {
@@ -289,20 +294,51 @@ describe("a failure", () => {
     await store.close();
   });
 
-  it("of the journal lets all of a group wait for their commits", async () => {
+  it.each(["full", "short"] as const)(
+    "of the journal lets all of a group wait for their commits: %s disk",
+    async (disk) => {
+      const calls = new CountedCalls();
+      const { folder, store, failures, database } = await opened(files.folder(), calls);
+      calls.disk = disk;
+      const names = ["one", "two", "three"];
+      const added = await Promise.all(names.map((name) => store.add([recordOf(name)])));
+      expect(added).toEqual([true, true, true]);
+      expect(failures).toHaveLength(1);
+      expect(store.waiting).toBe(0);
+      expect(await stored(database)).toEqual(names.toSorted());
+      calls.disk = "free";
+      expect(await store.add([recordOf("four")])).toBe(true);
+      expect(store.waiting).toBe(1);
+      const after = await opened(afterKill(folder));
+      expect(await stored(after.database)).toEqual(["four", ...names].toSorted());
+      await after.store.close();
+      await store.close();
+    },
+  );
+
+  it("of the journal at the end keeps what waits for its group", async () => {
     const calls = new CountedCalls();
     const { store, failures, database } = await opened(files.folder(), calls);
-    calls.isFull = true;
-    const names = ["one", "two", "three"];
-    const added = await Promise.all(names.map((name) => store.add([recordOf(name)])));
-    expect(added).toEqual([true, true, true]);
-    expect(failures).toHaveLength(1);
-    expect(store.waiting).toBe(0);
-    expect(await stored(database)).toEqual(names.toSorted());
-    calls.isFull = false;
-    expect(await store.add([recordOf("four")])).toBe(true);
-    expect(store.waiting).toBe(1);
+    calls.disk = "full";
+    const added = ["one", "two"].map((name) => store.add([recordOf(name)]));
     await store.close();
+    expect(await Promise.all(added)).toEqual([true, true]);
+    expect(failures).toHaveLength(1);
+    expect(await stored(database)).toEqual(["one", "two"]);
+  });
+
+  it("of a row is that of its submission alone", async () => {
+    const { store, database } = await opened();
+    const wrong = recordOf("wrong");
+    Object.defineProperty(wrong, "events", { get: () => expect.fail("unreadable") });
+    const added = [store.add([recordOf("one")]), store.add([wrong]), store.add([recordOf("two")])];
+    expect((await Promise.allSettled(added)).map(({ status }) => status)).toEqual([
+      "fulfilled",
+      "rejected",
+      "fulfilled",
+    ]);
+    await store.close();
+    expect(await stored(database)).toEqual(["one", "two"]);
   });
 
   it("of space in memory does not happen: beyond the limit submissions wait for their commit", async () => {
