@@ -26,8 +26,8 @@ export const noSlots: readonly bigint[] = [];
 const noEvents: readonly TimelineEvent[] = [];
 
 /**
- * A new list with the item at its end. Every open submission has several short lists, and a list that grows
- * by `push` or a spread reserves space for 16 further items.
+ * A new list with the item at its end. Every open submission has several short lists, and V8 gives a list
+ * that grows by `push` or a spread the size of 17 items at least.
  */
 export function appended<Item>(list: readonly Item[], item: Item): readonly Item[] {
   return list.concat([item]);

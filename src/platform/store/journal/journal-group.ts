@@ -1,8 +1,8 @@
 // Journal group: new submissions that one write call appends to the journal together.
 //
-// Owned by journaled-submission-store.ts. A write call costs more than everything else about a row. Submissions
-// that begin one after the other, without other events in between, therefore share one. A group is written
-// before the next event, when two rounds had no new member. In a round, all promises settle that can.
+// Owned by journaled-submission-store.ts. A write call costs more than everything else about a row, so the
+// submissions that begin before the next event are written by one call. A group is written when two rounds had
+// no new member. In a round, all promises settle that can.
 
 /** Bounds the time of a write call. */
 const membersMax = 64;
