@@ -317,7 +317,7 @@ export class Gateway {
     const announced = Number(head.header("content-length") ?? Number.NaN);
     if (announced <= headBytesMax(false)) return headBytesMax(false);
     const isBlockEngine = blockEnginePath.test(head.path);
-    return headBytesMax(this.#callers.hasKey(head, new Query(head.query), isBlockEngine));
+    return headBytesMax(this.#callers.hasKey(head, Query.of(head.query), isBlockEngine));
   }
 
   #contextOf(request: HttpRequest, caller: RequestCaller): RequestContext {
@@ -412,7 +412,7 @@ export class Gateway {
   readonly #countHandshake = (key: ApiKey): void => this.contextOf(key).admit("handshake");
 
   /** The context of one call with a known key; used by pages and WebSockets. */
-  contextOf(key: ApiKey, query = new Query("")): RequestContext {
+  contextOf(key: ApiKey, query = Query.of("")): RequestContext {
     return this.#contextWithoutHttp({ key, query, receivedNs: this.#dependencies.clock.nowNs() });
   }
 

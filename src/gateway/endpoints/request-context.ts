@@ -130,10 +130,6 @@ export class RequestContext implements JsonRpcOptions {
     this.ended = (method, reason) => facts.ended?.(method, reason);
   }
 
-  get hasKey(): boolean {
-    return this.#facts.key !== null;
-  }
-
   /** Counts a call against the limit. Throws ShredwayError "unauthorized" or "rate_limited". */
   admit(name: string): void {
     const method = findMethod(name);
