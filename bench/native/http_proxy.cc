@@ -11,8 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -20,6 +18,7 @@
 #include "http_message.h"
 #include "options.h"
 #include "report_line.h"
+#include "system_failure.h"
 
 namespace shredway::bench {
 namespace {
@@ -28,11 +27,6 @@ constexpr size_t kPartnerConnections = 8;
 constexpr char kAnswer[] =
     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 38\r\n\r\n"
     R"({"jsonrpc":"2.0","result":"1","id":1} )";
-
-[[noreturn]] void fail(const char* what) {
-  std::perror(what);
-  std::exit(1);
-}
 
 sockaddr_in loopback(uint16_t port) {
   sockaddr_in address{};

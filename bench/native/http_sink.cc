@@ -8,23 +8,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <utility>
 
 #include "clocks.h"
 #include "http_message.h"
+#include "system_failure.h"
 
 namespace shredway::bench {
 namespace {
 
 constexpr std::string_view kParams = "\"params\":[\"";
 constexpr std::string_view kId = "\"id\":";
-
-[[noreturn]] void fail(const char* what) {
-  std::perror(what);
-  std::exit(1);
-}
 
 void watch(int epoll, int socket) {
   epoll_event event{};

@@ -26,7 +26,7 @@ struct Way {
   std::unique_ptr<SendLoop> loop;
 };
 
-struct Case {
+struct CostCase {
   const char* device;
   uint32_t destinations;
   uint32_t burst;
@@ -45,8 +45,8 @@ class TransmitCost {
  private:
   void run_device(const char* device, const TransmitPath& path);
   void open_ways(const char* device);
-  void run_case(const Case& which);
-  void run_slot(Way& way, const Case& which, uint32_t round);
+  void run_case(const CostCase& which);
+  void run_slot(Way& way, const CostCase& which, uint32_t round);
   void wait_until_delivered(uint64_t bytes) const;
   uint64_t delivered_bytes() const;
 
@@ -88,7 +88,7 @@ void TransmitCost::wait_until_delivered(uint64_t bytes) const {
   }
 }
 
-void TransmitCost::run_slot(Way& way, const Case& which, uint32_t round) {
+void TransmitCost::run_slot(Way& way, const CostCase& which, uint32_t round) {
   const auto interrupts_ns = [&] {
     return interrupt_thread_ ? process_cpu_ns(interrupt_thread_) : 0;
   };
@@ -125,7 +125,7 @@ void TransmitCost::run_slot(Way& way, const Case& which, uint32_t round) {
       .print();
 }
 
-void TransmitCost::run_case(const Case& which) {
+void TransmitCost::run_case(const CostCase& which) {
   (void)set_segmentation_of(path_.device.c_str(), which.device_segments);
   for (uint32_t round = 0; round <= transmit_.bench.options.rounds; round++) {
     stream_.make(kListShreds, packets_);

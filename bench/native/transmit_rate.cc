@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kDestinations = 200;
 
-struct Case {
+struct RateCase {
   const char* device;
   uint32_t burst;
   bool device_segments;
@@ -22,16 +22,16 @@ struct Case {
 class TransmitRate {
  public:
   explicit TransmitRate(const TransmitBench& transmit) : transmit_(transmit) {}
-  void run_case(const Case& which);
+  void run_case(const RateCase& which);
 
  private:
-  void measure(const Case& which, const TransmitPath& path, TransmitMode way);
+  void measure(const RateCase& which, const TransmitPath& path, TransmitMode way);
 
   const TransmitBench& transmit_;
   ShredStream stream_;
 };
 
-void TransmitRate::measure(const Case& which, const TransmitPath& path, TransmitMode way) {
+void TransmitRate::measure(const RateCase& which, const TransmitPath& path, TransmitMode way) {
   const Bench& bench = transmit_.bench;
   const bool clone = way == TransmitMode::clone;
   const auto relay = OurRelay::open({.destinations = path.destinations,
@@ -58,7 +58,7 @@ void TransmitRate::measure(const Case& which, const TransmitPath& path, Transmit
       .print();
 }
 
-void TransmitRate::run_case(const Case& which) {
+void TransmitRate::run_case(const RateCase& which) {
   const TransmitPath path = which.device == std::string("veth")
                                 ? transmit_.network.veth_path(kDestinations)
                                 : transmit_.network.null_path(kDestinations);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace shredway::netlink {
@@ -39,6 +40,12 @@ template <typename T>
 T number(Bytes payload) {
   T value = 0;
   return payload.size() == sizeof value && read(payload, value) ? value : T{0};
+}
+
+// A text that ends with its first zero byte, or with the payload.
+inline std::string text(Bytes payload) {
+  const std::string all(payload.begin(), payload.end());
+  return all.substr(0, all.find('\0'));
 }
 
 // Calls take(type, payload) for each attribute; a truncated attribute ends the loop.

@@ -22,13 +22,9 @@ using netlink::append_attribute;
 using netlink::Bytes;
 using netlink::each_attribute;
 using netlink::read;
+using netlink::text;
 
 uint32_t number(Bytes payload) { return netlink::number<uint32_t>(payload); }
-
-std::string text(Bytes payload) {
-  const std::string all(payload.begin(), payload.end());
-  return all.substr(0, all.find('\0'));
-}
 
 std::optional<MacAddress> mac(Bytes payload) {
   MacAddress out;

@@ -24,9 +24,9 @@
 namespace shredway {
 namespace {
 
-constexpr unsigned kGroups[] = {RTNLGRP_LINK,        RTNLGRP_NEIGH,      RTNLGRP_IPV4_IFADDR,
-                                RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
-                                RTNLGRP_IPV4_RULE,   RTNLGRP_IPV6_RULE,  RTNLGRP_NEXTHOP};
+constexpr unsigned kWatchedGroups[] = {RTNLGRP_LINK,        RTNLGRP_NEIGH,      RTNLGRP_IPV4_IFADDR,
+                                       RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
+                                       RTNLGRP_IPV4_RULE,   RTNLGRP_IPV6_RULE,  RTNLGRP_NEXTHOP};
 
 constexpr uint64_t kMillisecond_ns = 1'000'000;
 // Collects messages that belong together: a link that goes down removes its routes.
@@ -72,7 +72,8 @@ class NextHopWatch::Impl {
     notifier_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (notifier_ < 0) return std::string("eventfd: ") + std::strerror(errno);
     // Subscribe first, then ask, so that no change is missed in between.
-    events_ = NetlinkSocket::open(NETLINK_ROUTE, kGroups, options_.receive_buffer_bytes, error);
+    events_ =
+        NetlinkSocket::open(NETLINK_ROUTE, kWatchedGroups, options_.receive_buffer_bytes, error);
     if (events_) requests_ = NetlinkSocket::open(NETLINK_ROUTE, {}, kAnswerBufferBytes, error);
     if (!requests_) return error;
     return thread_.start<&Impl::run>(this, "shredway-hops");
@@ -186,7 +187,7 @@ void NextHopWatch::Impl::wait() {
                          static_cast<long>(left_ns % 1'000'000'000)};
   ppoll(entries, std::size(entries), until_ns == kNever_ns ? nullptr : &time, nullptr);
   uint64_t notified;
-  if (entries[0].revents) (void)!read(notifier_, &notified, sizeof notified);
+  if (entries[0].revents) (void)!::read(notifier_, &notified, sizeof notified);
 }
 
 void NextHopWatch::Impl::apply_wanted() {

@@ -21,14 +21,10 @@ namespace {
 using netlink::append;
 using netlink::Bytes;
 using netlink::each_attribute;
+using netlink::text;
 
-constexpr uint32_t kReceiveBufferBytes = 1u << 20;
+constexpr uint32_t kRulesBufferBytes = 1u << 20;
 constexpr uint16_t kFirewall = NFNL_SUBSYS_NFTABLES << 8;
-
-std::string text(Bytes payload) {
-  const std::string all(payload.begin(), payload.end());
-  return all.substr(0, all.find('\0'));
-}
 
 uint32_t big_endian(Bytes payload) { return ntohl(netlink::number<uint32_t>(payload)); }
 
@@ -137,7 +133,7 @@ std::string OutputRules::read_old_tables() {
 std::string OutputRules::open_firewall() {
   constexpr unsigned kGroups[] = {NFNLGRP_NFTABLES};
   std::string error;
-  firewall_ = NetlinkSocket::open(NETLINK_NETFILTER, kGroups, kReceiveBufferBytes, error);
+  firewall_ = NetlinkSocket::open(NETLINK_NETFILTER, kGroups, kRulesBufferBytes, error);
   if (!firewall_) return is_absent(errno) ? "" : clone_error("firewall rules: " + error, errno);
   const auto dump_of = [this](uint16_t type) {
     std::vector<uint8_t> request = dump_request(kFirewall | type, sizeof(nfgenmsg));
@@ -155,10 +151,10 @@ std::string OutputRules::open_firewall() {
 // kernel refuses. An interrupted dump is repeated.
 bool OutputRules::dump(int protocol, std::span<const uint8_t> request,
                        void (OutputRules::*take)(const NetlinkMessage&)) {
-  constexpr int kTriesMax = 5;
+  constexpr int kDumpsMax = 5;
   std::string error;
-  for (int tries = 0; tries < kTriesMax; tries++) {
-    const auto socket = NetlinkSocket::open(protocol, {}, kReceiveBufferBytes, error);
+  for (int tries = 0; tries < kDumpsMax; tries++) {
+    const auto socket = NetlinkSocket::open(protocol, {}, kRulesBufferBytes, error);
     if (!socket || !socket->send(request)) return false;
     bool whole = false, interrupted = false;
     Bytes datagram;
@@ -183,7 +179,7 @@ bool OutputRules::dump(int protocol, std::span<const uint8_t> request,
 std::string OutputRules::open_policies() {
   constexpr unsigned kGroups[] = {XFRMNLGRP_POLICY};
   std::string error;
-  policies_ = NetlinkSocket::open(NETLINK_XFRM, kGroups, kReceiveBufferBytes, error);
+  policies_ = NetlinkSocket::open(NETLINK_XFRM, kGroups, kRulesBufferBytes, error);
   if (!policies_) return is_absent(errno) ? "" : clone_error("IPsec policies: " + error, errno);
   std::vector<uint8_t> request = dump_request(XFRM_MSG_GETPOLICY, sizeof(xfrm_userpolicy_id));
   append(request, xfrm_userpolicy_id{});

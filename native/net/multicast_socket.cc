@@ -24,10 +24,6 @@ constexpr uint32_t kIpHeader = static_cast<uint32_t>(SKF_NET_OFF);
 constexpr uint32_t kIpv4DestinationAt = 16, kIpv6DestinationAt = 24;
 constexpr uint32_t kHeartbeat = 0x445a0001, kHeartbeatBytes = 4;
 
-bool set_option(int fd, int level, int option, int value) {
-  return setsockopt(fd, level, option, &value, sizeof value) == 0;
-}
-
 std::string refused(const std::string& call, const char* remedy = "") {
   return call + ": " + std::generic_category().message(errno) + remedy;
 }
@@ -93,13 +89,15 @@ std::string change_membership(int fd, const GroupMembership& membership, bool jo
 }  // namespace
 
 std::string prepare_for_groups(int fd, bool ipv4) {
-  if (!set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1)) return refused("SO_REUSEADDR");
+  if (!set_socket_option(fd, SOL_SOCKET, SO_REUSEADDR, 1)) return refused("SO_REUSEADDR");
   if (ipv4) {
-    if (!set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0)) return refused("IP_MULTICAST_ALL");
-    return set_option(fd, IPPROTO_IP, IP_PKTINFO, 1) ? "" : refused("IP_PKTINFO");
+    if (!set_socket_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0)) return refused("IP_MULTICAST_ALL");
+    return set_socket_option(fd, IPPROTO_IP, IP_PKTINFO, 1) ? "" : refused("IP_PKTINFO");
   }
-  if (!set_option(fd, IPPROTO_IPV6, kIpv6MulticastAll, 0)) return refused("IPV6_MULTICAST_ALL");
-  return set_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1) ? "" : refused("IPV6_RECVPKTINFO");
+  if (!set_socket_option(fd, IPPROTO_IPV6, kIpv6MulticastAll, 0))
+    return refused("IPV6_MULTICAST_ALL");
+  return set_socket_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1) ? ""
+                                                                  : refused("IPV6_RECVPKTINFO");
 }
 
 std::string attach_group_steering(int fd, bool ipv4, uint32_t worker, uint32_t workers) {

@@ -19,7 +19,7 @@ namespace {
 constexpr uint64_t kShortWait_ns = 2'000'000;
 constexpr uint64_t kLongWaitMax_ns = 1'000'000'000;
 constexpr int kFullBufferWait_ms = 50;
-constexpr uint32_t kAttemptsMax = 16;  // attempts per datagram
+constexpr uint32_t kAttemptsPerDatagramMax = 16;
 
 uint64_t now_ns() {
   timespec time;
@@ -183,7 +183,7 @@ void PacedSender::send(const PacedPackets& packets, size_t begin, size_t end) {
       continue;
     }
     if (attempts == 0 && may_come_from_icmp(error_number)) refused_++;
-    if (++attempts >= kAttemptsMax || !may_try_again(error_number)) {
+    if (++attempts >= kAttemptsPerDatagramMax || !may_try_again(error_number)) {
       failed_++;
       queued_--;
       position++;

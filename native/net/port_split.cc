@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kLongHeaderBit = 0x80;
 
-SocketResult failed(const char* call, const Endpoint& endpoint) {
+SocketResult split_failed(const char* call, const Endpoint& endpoint) {
   const int error_number = errno;
   return {UdpSocket(),
           std::string(call) + " for " + to_string(endpoint) + ": " +
@@ -22,10 +22,7 @@ SocketResult failed(const char* call, const Endpoint& endpoint) {
           error_number};
 }
 
-bool share_port(int fd) {
-  const int on = 1;
-  return setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0;
-}
+bool share_port(int fd) { return set_socket_option(fd, SOL_SOCKET, SO_REUSEPORT, 1); }
 
 // Returns the index of the socket in the group: 0 for the first one. A load beyond the datagram
 // ends the program with 0.
@@ -48,13 +45,13 @@ SocketResult split_port(int fd) {
   const Endpoint endpoint = local_endpoint(fd);
   const char* refused = nullptr;
   UdpSocket second = open_udp_socket(endpoint.is_ipv4(), refused);
-  if (!second.valid()) return failed(refused, endpoint);
-  if (!share_port(fd) || !share_port(second.fd())) return failed("SO_REUSEPORT", endpoint);
+  if (!second.valid()) return split_failed(refused, endpoint);
+  if (!share_port(fd) || !share_port(second.fd())) return split_failed("SO_REUSEPORT", endpoint);
   sockaddr_storage address;
   const socklen_t bytes = to_sockaddr(endpoint, address);
   if (bind(second.fd(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0)
-    return failed("bind", endpoint);
-  if (!attach_selection(fd)) return failed("SO_ATTACH_REUSEPORT_CBPF", endpoint);
+    return split_failed("bind", endpoint);
+  if (!attach_selection(fd)) return split_failed("SO_ATTACH_REUSEPORT_CBPF", endpoint);
   return {std::move(second), ""};
 }
 

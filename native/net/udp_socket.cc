@@ -48,10 +48,6 @@ SocketResult failed(const std::string& call, const Endpoint& endpoint) {
   return {UdpSocket(), describe(call.c_str(), endpoint, error_number), error_number};
 }
 
-bool set_option(int fd, int level, int option, int value) {
-  return setsockopt(fd, level, option, &value, sizeof value) == 0;
-}
-
 uint32_t int_option(int fd, int option) {
   int value = 0;
   socklen_t bytes = sizeof value;
@@ -63,8 +59,8 @@ uint32_t int_option(int fd, int option) {
 void set_buffer(int fd, int forced_option, int option, uint32_t buffer_bytes) {
   if (buffer_bytes == 0) return;
   const int requested = static_cast<int>(std::min<uint32_t>(buffer_bytes, INT_MAX / 2));
-  if (!set_option(fd, SOL_SOCKET, forced_option, requested))
-    set_option(fd, SOL_SOCKET, option, requested);
+  if (!set_socket_option(fd, SOL_SOCKET, forced_option, requested))
+    set_socket_option(fd, SOL_SOCKET, option, requested);
 }
 
 // Makes the socket neither learn path MTUs from ICMP nor follow those that the kernel learned
@@ -72,8 +68,9 @@ void set_buffer(int fd, int forced_option, int option, uint32_t buffer_bytes) {
 // interface's MTU, while OMIT fragments it. An IPv6 socket needs both options: without IPV6_V6ONLY
 // it would also send IPv4. Returns the name of the refused option, or nullptr.
 const char* ignore_path_mtu(int fd, bool ipv4) {
-  if (!set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_OMIT)) return "IP_MTU_DISCOVER";
-  if (!ipv4 && !set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_OMIT))
+  if (!set_socket_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_OMIT))
+    return "IP_MTU_DISCOVER";
+  if (!ipv4 && !set_socket_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_OMIT))
     return "IPV6_MTU_DISCOVER";
   return nullptr;
 }
@@ -93,9 +90,9 @@ bool bind_to(int fd, const Endpoint& endpoint) {
 }
 
 bool enable_timestamps(int fd) {
-  if (set_option(fd, SOL_SOCKET, SO_TIMESTAMPNS, 1)) return true;
+  if (set_socket_option(fd, SOL_SOCKET, SO_TIMESTAMPNS, 1)) return true;
 #ifdef SO_TIMESTAMPNS_NEW
-  return set_option(fd, SOL_SOCKET, SO_TIMESTAMPNS_NEW, 1);
+  return set_socket_option(fd, SOL_SOCKET, SO_TIMESTAMPNS_NEW, 1);
 #else
   return false;
 #endif
@@ -112,10 +109,10 @@ bool refuse_datagrams(int fd) {
 const char* set_head(int fd, const SendSocketOptions& options) {
   const bool ipv4 = options.source.is_ipv4();
   const int level = ipv4 ? IPPROTO_IP : IPPROTO_IPV6;
-  if (options.ttl && !set_option(fd, level, ipv4 ? IP_TTL : IPV6_UNICAST_HOPS, options.ttl))
+  if (options.ttl && !set_socket_option(fd, level, ipv4 ? IP_TTL : IPV6_UNICAST_HOPS, options.ttl))
     return ipv4 ? "IP_TTL for" : "IPV6_UNICAST_HOPS for";
   const int traffic_class = options.dscp << 2;
-  if (traffic_class && !set_option(fd, level, ipv4 ? IP_TOS : IPV6_TCLASS, traffic_class))
+  if (traffic_class && !set_socket_option(fd, level, ipv4 ? IP_TOS : IPV6_TCLASS, traffic_class))
     return ipv4 ? "IP_TOS for" : "IPV6_TCLASS for";
   return nullptr;
 }
@@ -138,13 +135,18 @@ UdpSocket::~UdpSocket() {
 
 int UdpSocket::release() { return std::exchange(fd_, -1); }
 
+bool set_socket_option(int fd, int level, int option, int value) {
+  return setsockopt(fd, level, option, &value, sizeof value) == 0;
+}
+
 UdpSocket open_udp_socket(bool ipv4, const char*& refused) {
   UdpSocket socket(
       ::socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   refused = "socket";
   if (!socket.valid()) return socket;
   refused = nullptr;
-  if (!ipv4 && !set_option(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 1)) refused = "IPV6_V6ONLY";
+  if (!ipv4 && !set_socket_option(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 1))
+    refused = "IPV6_V6ONLY";
   if (!refused) refused = ignore_path_mtu(socket.fd(), ipv4);
   if (!refused) return socket;
   const int error_number = errno;
@@ -164,21 +166,21 @@ SocketResult open_receive_socket(const ReceiveSocketOptions& options) {
   // polls, if the device defers them (napi_defer_hard_irqs, gro_flush_timeout).
   if (options.busy_poll_us > 0) {
     const auto busy_poll_us = std::min<uint32_t>(options.busy_poll_us, INT_MAX);
-    set_option(fd, SOL_SOCKET, SO_BUSY_POLL, static_cast<int>(busy_poll_us));
-    set_option(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, 1);
+    set_socket_option(fd, SOL_SOCKET, SO_BUSY_POLL, static_cast<int>(busy_poll_us));
+    set_socket_option(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, 1);
   }
   if (options.multicast) {
     if (std::string refused = prepare_for_groups(fd, options.address.is_ipv4()); !refused.empty())
       return {UdpSocket(), std::move(refused), errno};
   }
-  if (options.share_port && !set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1))
+  if (options.share_port && !set_socket_option(fd, SOL_SOCKET, SO_REUSEPORT, 1))
     return failed("SO_REUSEPORT for", options.address);
   if (options.filter) {
     if (std::string refused = attach_receive_filter(fd); !refused.empty())
       return {UdpSocket(), std::move(refused), errno};
   }
   // A Merkle proof needs no checksum: programs that send with XDP often leave it out.
-  if (!options.address.is_ipv4() && !set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1))
+  if (!options.address.is_ipv4() && !set_socket_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1))
     return failed("UDP_NO_CHECK6_RX for", options.address);
   if (!bind_to(fd, options.address)) return failed("bind", options.address);
   return opened;
@@ -190,8 +192,8 @@ SocketResult open_send_socket(const SendSocketOptions& options) {
   if (!opened.socket.valid()) return opened;
   const int fd = opened.socket.fd();
   set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, options.buffer_bytes);
-  const bool queued = ipv4 ? set_option(fd, IPPROTO_IP, IP_RECVERR, 1)
-                           : set_option(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
+  const bool queued = ipv4 ? set_socket_option(fd, IPPROTO_IP, IP_RECVERR, 1)
+                           : set_socket_option(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
   if (!queued) return failed(ipv4 ? "IP_RECVERR for" : "IPV6_RECVERR for", options.source);
   if (!refuse_datagrams(fd)) return failed("SO_ATTACH_FILTER for", options.source);
   if (const char* refused = set_head(fd, options)) return failed(refused, options.source);
@@ -208,7 +210,7 @@ SocketResult open_bound_socket(const Endpoint& address, bool receives) {
   return opened;
 }
 
-bool refuse_port_sharing(int fd) { return set_option(fd, SOL_SOCKET, SO_REUSEADDR, 0); }
+bool refuse_port_sharing(int fd) { return set_socket_option(fd, SOL_SOCKET, SO_REUSEADDR, 0); }
 
 std::string connect_socket(int fd, const Endpoint& to) {
   sockaddr_storage address;

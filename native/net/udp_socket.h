@@ -37,6 +37,9 @@ class UdpSocket {
   int fd_ = -1;
 };
 
+// setsockopt() with an integer. False: errno has the reason.
+bool set_socket_option(int fd, int level, int option, int value);
+
 struct SocketResult {
   UdpSocket socket;
   std::string error;     // empty on success

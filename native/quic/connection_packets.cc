@@ -5,7 +5,6 @@
 namespace shredway {
 namespace {
 
-constexpr uint64_t kSecond_ns = 1'000'000'000;
 // After a restart, each client of before sends one and waits.
 constexpr uint64_t kStraysPerSecond = 1000;
 // Each id has 20,000 a second. A transaction takes one packet or two. Those at once may have waited

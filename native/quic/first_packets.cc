@@ -5,7 +5,6 @@
 namespace shredway {
 namespace {
 
-constexpr uint64_t kSecond_ns = 1'000'000'000;
 // First packets without a token that are passed on: a handshake costs up to a millisecond of the
 // event loop.
 constexpr Pace kUnproven{10'000'000, 4};
@@ -19,7 +18,7 @@ constexpr size_t kProvenPlaces = 1024;
 constexpr uint64_t kHashFactor = 0x100000001b3;  // FNV-1a
 // Packets of other versions.
 constexpr uint32_t kOthersPerSecond = 1000;
-constexpr uint32_t kVersion1 = 1;
+constexpr uint32_t kQuicVersion1 = 1;
 constexpr uint8_t kLongHeaderBit = 0x80;
 constexpr uint8_t kTypeBits = 0x30;  // 0: Initial
 constexpr size_t kIdsAt = 5;
@@ -120,7 +119,7 @@ FirstPackets::Verdict FirstPackets::judge(ByteView packet, const Endpoint& from,
   const auto known = known_.find(text_of(request.original_id));
   if (known != known_.end())
     return known->second.take(now_ns) ? Verdict::pass : drop(counts_.limited_packets);
-  if (version_of(packet) != kVersion1) return pass_if(second_.others);
+  if (version_of(packet) != kQuicVersion1) return pass_if(second_.others);
   const bool is_first = packet.size() >= kFirstPacketBytesMin && (packet[0] & kTypeBits) == 0 &&
                         request.original_id.size() >= kFirstIdBytesMin &&
                         request.original_id.size() <= kQuicIdBytesMax &&

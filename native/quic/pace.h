@@ -6,6 +6,8 @@
 
 namespace shredway {
 
+inline constexpr uint64_t kSecond_ns = 1'000'000'000;
+
 class Pace {
  public:
   // at_once: at least 1.

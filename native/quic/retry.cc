@@ -13,7 +13,7 @@ namespace shredway {
 namespace {
 
 constexpr uint64_t kLifetime_ns = 15'000'000'000;
-constexpr std::array<uint8_t, 4> kVersion1 = {0, 0, 0, 1};
+constexpr std::array<uint8_t, 4> kVersion1Bytes = {0, 0, 0, 1};
 constexpr size_t kTimeBytes = 8;
 constexpr size_t kMacBytes = 32;
 constexpr size_t kShaBlockBytes = 64;
@@ -171,7 +171,7 @@ void write_retry(const RetryRequest& request, const RetryKey& key, RetryPacket& 
   token.add(request.original_id);
   Writer packet(out.bytes.data());
   packet.add(0xf0);  // a Retry packet; the other bits are unused
-  packet.add(kVersion1);
+  packet.add(kVersion1Bytes);
   packet.add(static_cast<uint8_t>(request.client_id.size()));
   packet.add(request.client_id);
   packet.add(static_cast<uint8_t>(request.own_id.size()));

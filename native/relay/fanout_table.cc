@@ -9,9 +9,9 @@
 namespace shredway {
 namespace {
 
-constexpr TableFormat kFormat = {"fan-out table", "SWF1", kDestinationsMax};
+constexpr TableFormat kFanOutFormat = {"fan-out table", "SWF1", kDestinationsMax};
 
-std::string check_entry(const uint8_t* entry, uint32_t tier_count) {
+std::string check_destination(const uint8_t* entry, uint32_t tier_count) {
   const uint32_t id = load_u32(entry);
   if (id >= kDestinationsMax)
     return "expected a destination id below " + std::to_string(kDestinationsMax) + ", got " +
@@ -48,8 +48,8 @@ std::string find_repetition(const uint8_t* table) {
 
 std::unique_ptr<const FanoutTable> FanoutTable::parse(const uint8_t* bytes, size_t length,
                                                       uint32_t tier_count, std::string& error) {
-  error = check_table(kFormat, bytes, length,
-                      [&](const uint8_t* entry) { return check_entry(entry, tier_count); });
+  error = check_table(kFanOutFormat, bytes, length,
+                      [&](const uint8_t* entry) { return check_destination(entry, tier_count); });
   if (!error.empty()) return nullptr;
   const std::string repeated = find_repetition(bytes);
   if (!repeated.empty()) {

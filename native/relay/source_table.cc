@@ -10,9 +10,9 @@
 namespace shredway {
 namespace {
 
-constexpr TableFormat kFormat = {"source table", "SWS1", kSourceEntriesMax};
+constexpr TableFormat kSourceFormat = {"source table", "SWS1", kSourceEntriesMax};
 
-std::string check_entry(const uint8_t* entry, uint32_t tier_count) {
+std::string check_source(const uint8_t* entry, uint32_t tier_count) {
   const uint16_t id = load_u16(entry);
   if (id >= kSourcesMax)
     return "expected a source id below " + std::to_string(kSourcesMax) + ", got " +
@@ -35,8 +35,8 @@ uint64_t half_mask(int bits) {  // mask of one 64-bit half
 
 std::unique_ptr<const SourceTable> SourceTable::parse(const uint8_t* bytes, size_t length,
                                                       uint32_t tier_count, std::string& error) {
-  error = check_table(kFormat, bytes, length,
-                      [&](const uint8_t* entry) { return check_entry(entry, tier_count); });
+  error = check_table(kSourceFormat, bytes, length,
+                      [&](const uint8_t* entry) { return check_source(entry, tier_count); });
   if (!error.empty()) return nullptr;
 
   std::unique_ptr<SourceTable> table(new SourceTable);

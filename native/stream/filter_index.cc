@@ -10,10 +10,10 @@
 namespace shredway {
 namespace {
 
-constexpr size_t kHeaderBytes = 12;
+constexpr size_t kFilterHeaderBytes = 12;
 constexpr size_t kFilterBytes = 24;  // without signature and accounts
 constexpr size_t kReplayBytes = 16;  // without ids
-constexpr char kMagic[] = "SWF1";
+constexpr char kFilterMagic[] = "SWF1";
 
 // The fields of an encoded filter.
 struct EncodedFilter {
@@ -81,13 +81,13 @@ std::string check_replays(const uint8_t* table, size_t length, size_t& at) {
 }
 
 std::string check_filters(const uint8_t* table, size_t length, uint64_t& accounts) {
-  if (length < kHeaderBytes || std::memcmp(table, kMagic, 4) != 0)
+  if (length < kFilterHeaderBytes || std::memcmp(table, kFilterMagic, 4) != 0)
     return "stream filters: expected 12 header bytes that begin with SWF1, got " +
            std::to_string(length) + " bytes";
   const uint32_t count = load_u32(table + 4);
   if (count > kStreamFiltersMax) return too_many("filters", kStreamFiltersMax, count);
   std::vector<bool> used(kStreamFilterIds);
-  size_t at = kHeaderBytes;
+  size_t at = kFilterHeaderBytes;
   for (uint32_t i = 0; i < count; i++) {
     std::string error = check_filter(table + at, length - at, accounts);
     if (!error.empty()) return error;
@@ -116,7 +116,7 @@ std::unique_ptr<FilterIndex> FilterIndex::parse(const uint8_t* table, size_t len
   index->entry_tiers_ = table[8];
   index->reserve(accounts);
   const uint32_t count = load_u32(table + 4);
-  const uint8_t* at = table + kHeaderBytes;
+  const uint8_t* at = table + kFilterHeaderBytes;
   for (uint32_t i = 0; i < count; i++) at = index->add_filter(at);
   index->history_tiers_ = table[9];
   index->add_replays(at, load_u16(table + 10));

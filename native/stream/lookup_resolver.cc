@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "shred/wire.h"
+#include "system/counter.h"
 #include "transaction/instructions.h"
 
 namespace shredway {
@@ -15,11 +16,6 @@ constexpr PublicKey kLookupTableProgram{
 // Its instructions: a u32, then fields. The table is the first account of each.
 constexpr uint32_t kFreeze = 1;
 constexpr uint32_t kInstructions = 5;  // create, freeze, extend, deactivate, close
-
-// One thread writes each counter.
-void add_one(std::atomic<uint64_t>& counter) {
-  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-}
 
 }  // namespace
 

@@ -9,10 +9,10 @@
 namespace shredway {
 namespace {
 
-constexpr size_t kHeaderBytes = 8;
+constexpr size_t kChangesHeaderBytes = 8;
 constexpr size_t kChangeBytes = 56;  // without the addresses
 constexpr size_t kAddressBytes = sizeof(PublicKey);
-constexpr char kMagic[] = "SWL1";
+constexpr char kChangesMagic[] = "SWL1";
 constexpr size_t kChangesMax = 256;
 
 // The fields of an encoded change.
@@ -34,14 +34,14 @@ struct EncodedChange {
 };
 
 std::string check_changes(const uint8_t* bytes, size_t length) {
-  if (length < kHeaderBytes || std::memcmp(bytes, kMagic, 4) != 0)
+  if (length < kChangesHeaderBytes || std::memcmp(bytes, kChangesMagic, 4) != 0)
     return "lookup tables: expected 8 header bytes that begin with SWL1, got " +
            std::to_string(length) + " bytes";
   const uint32_t count = load_u32(bytes + 4);
   if (count > kChangesMax)
     return "lookup tables: expected at most " + std::to_string(kChangesMax) + " changes, got " +
            std::to_string(count);
-  size_t at = kHeaderBytes;
+  size_t at = kChangesHeaderBytes;
   for (uint32_t i = 0; i < count; i++) {
     if (length - at < kChangeBytes) return "lookup tables: the bytes end inside a change";
     const EncodedChange change(bytes + at);
@@ -82,7 +82,7 @@ const LookupTable* LookupTables::find(const uint8_t* key) const {
 std::string LookupTableStore::apply(const uint8_t* changes, size_t length) {
   std::string error = check_changes(changes, length);
   if (!error.empty()) return error;
-  const uint8_t* at = changes + kHeaderBytes;
+  const uint8_t* at = changes + kChangesHeaderBytes;
   for (uint32_t left = load_u32(changes + 4); left > 0; left--) {
     const EncodedChange change(at);
     if (change.is_removal) remove(change.table);

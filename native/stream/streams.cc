@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "system/counter.h"
+
 namespace shredway {
 namespace {
 
@@ -9,11 +11,6 @@ namespace {
 constexpr uint64_t kReplayTurnBytes = 64 * 1024;
 // A subscriber may know a later slot than this relay.
 constexpr uint64_t kSlotsAhead = 64;
-
-// One thread writes each counter.
-void add_one(std::atomic<uint64_t>& counter) {
-  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-}
 
 }  // namespace
 

@@ -5,15 +5,15 @@
 namespace shredway {
 namespace {
 
-constexpr std::string_view kDigits =
+constexpr std::string_view kBase64Digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-constexpr uint8_t kNoDigit = 0xff;
+constexpr uint8_t kNotBase64 = 0xff;
 
 constexpr std::array<uint8_t, 256> make_values() {
   std::array<uint8_t, 256> values{};
-  for (uint8_t& value : values) value = kNoDigit;
-  for (size_t i = 0; i < kDigits.size(); i++)
-    values[static_cast<uint8_t>(kDigits[i])] = static_cast<uint8_t>(i);
+  for (uint8_t& value : values) value = kNotBase64;
+  for (size_t i = 0; i < kBase64Digits.size(); i++)
+    values[static_cast<uint8_t>(kBase64Digits[i])] = static_cast<uint8_t>(i);
   return values;
 }
 constexpr std::array<uint8_t, 256> kValues = make_values();
@@ -26,10 +26,10 @@ void base64_encode(const uint8_t* bytes, size_t length, char* out) {
     uint32_t group = static_cast<uint32_t>(bytes[at]) << 16;
     if (left > 1) group |= static_cast<uint32_t>(bytes[at + 1]) << 8;
     if (left > 2) group |= bytes[at + 2];
-    *out++ = kDigits[group >> 18];
-    *out++ = kDigits[group >> 12 & 63];
-    *out++ = left > 1 ? kDigits[group >> 6 & 63] : '=';
-    *out++ = left > 2 ? kDigits[group & 63] : '=';
+    *out++ = kBase64Digits[group >> 18];
+    *out++ = kBase64Digits[group >> 12 & 63];
+    *out++ = left > 1 ? kBase64Digits[group >> 6 & 63] : '=';
+    *out++ = left > 2 ? kBase64Digits[group & 63] : '=';
   }
 }
 
@@ -45,7 +45,7 @@ bool base64_decode(std::string_view text, uint8_t* out, size_t out_max, size_t& 
     const size_t digits = at + 4 == text.size() ? 4 - padding : 4;
     for (size_t i = 0; i < digits; i++) {
       const uint8_t value = kValues[static_cast<uint8_t>(text[at + i])];
-      if (value == kNoDigit) return false;
+      if (value == kNotBase64) return false;
       group |= static_cast<uint32_t>(value) << (18 - 6 * i);
     }
     // Bits behind the last byte.

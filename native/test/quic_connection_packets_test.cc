@@ -20,7 +20,6 @@ using Verdict = ConnectionPackets::Verdict;
 const ConnectionIds kIds(ConnectionIdKey{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13});
 const Endpoint kClient = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1}, 9000};
 constexpr uint64_t kStart_ns = 5'000'000'000;
-constexpr uint64_t kSecond_ns = 1'000'000'000;
 
 std::string_view text_of(const ConnectionId& id) {
   return {reinterpret_cast<const char*>(id.data()), id.size()};

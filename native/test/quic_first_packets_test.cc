@@ -15,7 +15,6 @@ using Verdict = FirstPackets::Verdict;
 const RetryKey kPacketKey = {7};
 const Endpoint kStranger = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1}, 9000};
 constexpr uint64_t kStart_ns = 5'000'000'000;
-constexpr uint64_t kSecond_ns = 1'000'000'000;
 
 struct Fields {
   uint8_t first = 0xc0;

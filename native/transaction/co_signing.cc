@@ -9,25 +9,20 @@
 namespace shredway {
 namespace {
 
-using enum CoSigningRefusal;
-
 // ---- names ----------------------------------------------------------------------------------
 
-struct Text {
-  const char* expected;
-  const char* got;
-};
-constexpr Text kTexts[kCoSigningRefusalCount] = {
+constexpr RefusalText kCoSigningTexts[kCoSigningRefusalCount] = {
 #define X(name, expected, got) {expected, got},
     SHREDWAY_CO_SIGNING_REFUSALS(X)
 #undef X
 };
 
-const Text& text_of(CoSigningRefusal refusal) { return kTexts[static_cast<size_t>(refusal)]; }
+const RefusalText& text_of(CoSigningRefusal refusal) {
+  return kCoSigningTexts[static_cast<size_t>(refusal)];
+}
 
 // ---- the advance ----------------------------------------------------------------------------
 
-constexpr PublicKey kSystemProgram{};
 // SysvarRecentB1ockHashes11111111111111111111
 constexpr PublicKey kRecentBlockhashes{
     0x06, 0xa7, 0xd5, 0x17, 0x19, 0x2c, 0x56, 0x8e, 0xe0, 0x8a, 0x84, 0x5f, 0x73, 0xd2, 0x97, 0x88,
@@ -62,6 +57,8 @@ class Check {
   }
 
  private:
+  using enum CoSigningRefusal;
+
   bool refuse(CoSigningRefusal refusal, size_t offset, uint64_t got = 0) {
     fault_.refusal = refusal;
     fault_.offset = static_cast<uint16_t>(offset);
@@ -175,7 +172,7 @@ bool CoSigningCheck::place(const uint8_t* bytes, size_t length, const PublicKey&
   TransactionFacts facts;
   fault = {};
   if (!inspector_.inspect(bytes, length, transaction, facts, fault.transaction)) {
-    fault.refusal = transaction_refused;
+    fault.refusal = CoSigningRefusal::transaction_refused;
     fault.offset = fault.transaction.offset;
     fault.got = fault.transaction.got;
     return false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "system/bytes.h"
 #include "transaction/instructions.h"
 #include "transaction/sanitize.h"
 
@@ -13,7 +14,6 @@ using enum TransactionRefusal;
 
 // ---- programs ----
 
-constexpr PublicKey kSystemProgram{};
 // ComputeBudget111111111111111111111111111111
 constexpr PublicKey kComputeBudgetProgram{
     0x03, 0x06, 0x46, 0x6f, 0xe5, 0x21, 0x17, 0x32, 0xff, 0xec, 0xad, 0xba, 0x72, 0xc3, 0x9b, 0xe7,
@@ -72,13 +72,6 @@ constexpr size_t kBudgetTags = 5;
 
 constexpr uint64_t kMicroLamports = 1'000'000;
 
-template <typename Integer>
-Integer load(const uint8_t* bytes) {
-  Integer value;
-  std::memcpy(&value, bytes, sizeof value);
-  return value;
-}
-
 uint64_t fee_of(uint64_t price, uint32_t units) {
   using Wide = unsigned __int128;
   const Wide fee = (static_cast<Wide>(price) * units + (kMicroLamports - 1)) / kMicroLamports;
@@ -128,7 +121,7 @@ class FactsReader {
 
   static uint32_t system_tag(const Instruction& instruction) {
     if (instruction.data_bytes < kSystemTagBytes) return UINT32_MAX;
-    return load<uint32_t>(instruction.data);
+    return load_u32(instruction.data);
   }
 
   void read_nonce(const Instruction& instruction) {
@@ -157,7 +150,7 @@ class FactsReader {
       case kSystemTransferWithSeed: {
         if (instruction.data_bytes < kTransferWithSeedBytes || instruction.account_count < 3)
           return true;
-        const auto seed_bytes = load<uint64_t>(instruction.data + kSeedLengthOffset);
+        const auto seed_bytes = load_u64(instruction.data + kSeedLengthOffset);
         if (seed_bytes > kSeedBytesMax ||
             instruction.data_bytes < kTransferWithSeedBytes + seed_bytes)
           return true;
@@ -175,7 +168,7 @@ class FactsReader {
       return true;
     if (!tip_addresses_.contains(key(recipient)) || tip_addresses_.contains(key(source)))
       return true;
-    const auto lamports = load<uint64_t>(instruction.data + kSystemTagBytes);
+    const auto lamports = load_u64(instruction.data + kSystemTagBytes);
     if (__builtin_add_overflow(out_.tip_lamports, lamports, &out_.tip_lamports))
       return refuse(tips_overflow, instruction, 0);
     return true;
@@ -190,10 +183,10 @@ class FactsReader {
     if (is_set_[tag]) return refuse(compute_budget_repeated, instruction, tag);
     is_set_[tag] = true;
     if (tag == kBudgetPrice) {
-      price_ = load<uint64_t>(instruction.data + 1);
+      price_ = load_u64(instruction.data + 1);
       return true;
     }
-    const auto value = load<uint32_t>(instruction.data + 1);
+    const auto value = load_u32(instruction.data + 1);
     if (tag == kBudgetUnits) units_ = value;
     if (tag == kBudgetHeap && !is_heap_size(value))
       return refuse(heap_size_invalid, instruction, value);

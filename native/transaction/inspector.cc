@@ -7,14 +7,6 @@ namespace {
 
 using enum TransactionRefusal;
 
-constexpr uint8_t kV1Prefix = 0x81;
-constexpr uint8_t kVersionBit = 0x80;
-
-bool refuse(TransactionFault& fault, TransactionRefusal refusal, size_t offset, uint64_t got) {
-  fault = {refusal, static_cast<uint16_t>(offset), got};
-  return false;
-}
-
 // Finds the reason: an unknown version and a wrong length have their own refusals.
 bool refuse_malformed(const uint8_t* bytes, size_t length, TransactionFault& fault) {
   const bool is_v1 = bytes[0] == kV1Prefix;

@@ -7,9 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "crypto/ed25519.h"
 #include "transaction/wire.h"
 
 namespace shredway {
+
+inline constexpr PublicKey kSystemProgram{};
 
 struct Instruction {
   uint8_t program;          // index of its key

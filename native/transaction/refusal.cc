@@ -3,17 +3,15 @@
 namespace shredway {
 namespace {
 
-struct Text {
-  const char* expected;
-  const char* got;
-};
-constexpr Text kTexts[kTransactionRefusalCount] = {
+constexpr RefusalText kTexts[kTransactionRefusalCount] = {
 #define X(name, expected, got) {expected, got},
     SHREDWAY_TRANSACTION_REFUSALS(X)
 #undef X
 };
 
-const Text& text_of(TransactionRefusal refusal) { return kTexts[static_cast<size_t>(refusal)]; }
+const RefusalText& text_of(TransactionRefusal refusal) {
+  return kTexts[static_cast<size_t>(refusal)];
+}
 
 }  // namespace
 

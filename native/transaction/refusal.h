@@ -47,6 +47,11 @@ namespace shredway {
 SHREDWAY_NAMED_ENUM(TransactionRefusal, uint8_t, kTransactionRefusalCount, transaction_refusal_name,
                     SHREDWAY_TRANSACTION_REFUSALS)
 
+struct RefusalText {
+  const char* expected;
+  const char* got;
+};
+
 // Expected value, e.g. "unique keys".
 const char* transaction_refusal_expected(TransactionRefusal refusal);
 // Received value, e.g. "the key at index # twice".
@@ -58,5 +63,12 @@ struct TransactionFault {
   uint16_t offset = 0;  // from the transaction's first byte
   uint64_t got = 0;
 };
+
+// Fills `fault` and returns false.
+inline bool refuse(TransactionFault& fault, TransactionRefusal refusal, size_t offset,
+                   uint64_t got) {
+  fault = {refusal, static_cast<uint16_t>(offset), got};
+  return false;
+}
 
 }  // namespace shredway

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "system/bytes.h"
 #include "transaction/instructions.h"
 
 namespace shredway {
@@ -17,18 +18,6 @@ constexpr uint32_t kConfigHeapBit = 0b10000;
 constexpr uint32_t kConfigKnownBits = 0b11111;
 constexpr size_t kV1ConfigMaskOffset = 4;
 constexpr size_t kKeysMax = kTransactionAccountsMax;
-
-bool refuse(TransactionFault& fault, TransactionRefusal refusal, size_t offset, uint64_t got) {
-  fault = {refusal, static_cast<uint16_t>(offset), got};
-  return false;
-}
-
-template <typename Integer>
-Integer load(const uint8_t* bytes) {
-  Integer value;
-  std::memcpy(&value, bytes, sizeof value);
-  return value;
-}
 
 size_t header_offset(const Transaction& t) {
   return t.message_begin + (t.version == TransactionVersion::legacy ? 0u : 1u);
@@ -86,7 +75,7 @@ bool check_keys(const uint8_t* bytes, const Transaction& t, TransactionFault& fa
   const uint8_t* keys = bytes + t.keys_begin;
   for (size_t i = 0; i < t.key_count; i++) {
     const uint8_t* key = keys + i * kPublicKeyBytes;
-    const auto head = load<uint64_t>(key);
+    const auto head = load_u64(key);
     for (size_t j = 0; j < i; j++) {
       if (heads[j] == head && std::memcmp(keys + j * kPublicKeyBytes, key, kPublicKeyBytes) == 0)
         return refuse(fault, key_repeated, t.keys_begin + i * kPublicKeyBytes, i);
@@ -125,15 +114,15 @@ TransactionConfig read_config(const uint8_t* bytes, const Transaction& transacti
   const uint8_t* value = bytes + transaction.config_begin;
   const uint32_t mask = transaction.config_mask;
   if (mask & kConfigFeeBits) {
-    config.priority_fee_lamports = load<uint64_t>(value);
+    config.priority_fee_lamports = load_u64(value);
     value += sizeof config.priority_fee_lamports;
   }
   if (mask & kConfigUnitsBit) {
-    config.compute_unit_limit = load<uint32_t>(value);
+    config.compute_unit_limit = load_u32(value);
     value += sizeof config.compute_unit_limit;
   }
   if (mask & kConfigLoadedBytesBit) value += sizeof(uint32_t);
-  if (mask & kConfigHeapBit) config.heap_bytes = load<uint32_t>(value);
+  if (mask & kConfigHeapBit) config.heap_bytes = load_u32(value);
   return config;
 }
 

@@ -6,9 +6,7 @@
 namespace shredway {
 namespace {
 
-constexpr uint8_t kVersionBit = 0x80;
 constexpr uint8_t kV0Prefix = 0x80;
-constexpr uint8_t kV1Prefix = 0x81;
 constexpr size_t kHeaderBytes = 3;
 constexpr size_t kLifetimeBytes = 32;
 constexpr size_t kProgramBytes = 1;

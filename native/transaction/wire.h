@@ -37,6 +37,8 @@ inline constexpr size_t kTransactionV1KeysMax = 64;
 inline constexpr size_t kTransactionV1InstructionsMax = 64;
 inline constexpr size_t kTransactionSignatureBytes = 64;
 inline constexpr size_t kPublicKeyBytes = 32;
+inline constexpr uint8_t kVersionBit = 0x80;  // set in the first byte of a message with a version
+inline constexpr uint8_t kV1Prefix = 0x81;
 
 enum class TransactionVersion : uint8_t { legacy, v0, v1 };
 

@@ -5,28 +5,17 @@
 
 #include <cstring>
 
+#include "xdp/frame_layout.h"
 #include "xdp/xdp_frame.h"
 
 namespace shredway {
 namespace {
 
-// Byte offsets in a frame, and in each header.
-constexpr size_t kProtocolAt = 12, kEthernetBytes = 14;
-constexpr size_t kIpv4Bytes = 20, kIpv6Bytes = 40, kUdpBytes = 8;
+// Byte offsets in each header.
 constexpr size_t kTotalLengthAt = 2, kFragmentAt = 6, kIpv4ProtocolAt = 9, kIpv4SourceAt = 12,
                  kIpv4DestinationAt = 16;
 constexpr size_t kPayloadLengthAt = 4, kNextHeaderAt = 6, kIpv6SourceAt = 8,
                  kIpv6DestinationAt = 24;
-constexpr size_t kUdpDestinationAt = 2, kUdpLengthAt = 4, kUdpSumAt = 6;
-constexpr uint16_t kFragmentBits = 0x3fff;   // more fragments, and the offset
-constexpr uint8_t kVersionAndLength = 0x45;  // IPv4 without options
-
-// In memory order, for checksums.
-uint16_t word_at(const uint8_t* bytes) {
-  uint16_t word;
-  std::memcpy(&word, bytes, sizeof word);
-  return word;
-}
 
 uint16_t number_at(const uint8_t* bytes) { return ntohs(word_at(bytes)); }
 

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "xdp/frame_layout.h"
+
 namespace shredway {
 namespace {
 
@@ -16,13 +18,6 @@ struct Layout {
 constexpr Layout kIpv4 = {16, 14, 34};
 constexpr Layout kIpv6 = {18, 54, 54};
 constexpr uint32_t kIdentificationAt = 18, kIpSumAt = 24;
-constexpr uint32_t kUdpLengthAt = 4, kUdpSumAt = 6, kUdpBytes = 8;
-
-uint16_t word_at(const uint8_t* bytes) {
-  uint16_t word;
-  std::memcpy(&word, bytes, sizeof word);
-  return word;
-}
 
 void set_word(uint8_t* bytes, uint16_t word) { std::memcpy(bytes, &word, sizeof word); }
 

@@ -9,6 +9,7 @@
 #include "net/bpf_assembler.h"
 #include "net/shred_filter.h"
 #include "net/steering.h"
+#include "xdp/frame_layout.h"
 
 namespace shredway {
 namespace {
@@ -25,11 +26,8 @@ constexpr Field kQueue = FIELD(xdp_md, rx_queue_index, BPF_W);
 #undef FIELD
 
 // Byte offsets in a frame.
-constexpr size_t kProtocolAt = 12, kIpAt = 14;
-constexpr size_t kIpv4UdpAt = kIpAt + 20, kIpv6UdpAt = kIpAt + 40;
-constexpr size_t kUdpBytes = 8, kUdpPortAt = 2, kUdpLengthAt = 4;
-constexpr int kVersionAndLength = 0x45;  // IPv4 without options
-constexpr int kFragmentBits = 0x3fff;    // more fragments, and the offset
+constexpr size_t kIpAt = kEthernetBytes;
+constexpr size_t kIpv4UdpAt = kIpAt + kIpv4Bytes, kIpv6UdpAt = kIpAt + kIpv6Bytes;
 constexpr int kVersion6 = 0x60;
 
 // The key of the map on the stack.
@@ -109,7 +107,7 @@ void require_shred(Assembler& code, int endpoints_fd, Assembler::Label pass) {
   code.load(r2, kUdp, {kUdpBytes + filter::kVariantAt, BPF_B});
   code.compute(BPF_SUB, r2, static_cast<int>(filter::kVariantMin));  // a lower byte wraps
   code.jump_if(BPF_JGT, r2, static_cast<int>(filter::kVariantMax - filter::kVariantMin), pass);
-  code.load(r2, kUdp, {kUdpPortAt, BPF_H});
+  code.load(r2, kUdp, {kUdpDestinationAt, BPF_H});
   code.store(r10, kKeyPort, r2);
   code.find(endpoints_fd, kKeyAt);
   code.jump_if(BPF_JEQ, r0, 0, pass);
