@@ -14,9 +14,12 @@ export default defineConfig({
     // then, so such a run includes only tests that need neither the program nor PostgreSQL.
     globalSetup: process.env["SHREDWAY_PREBUILD"]
       ? []
-      : ["processes/build-native", "processes/build-program", "postgres/postgres-template"].map(
-          (name) => `test/support/${name}.ts`,
-        ),
+      : [
+          "processes/build-native",
+          "processes/build-program",
+          "postgres/postgres-template",
+          "postgres/stand-in/template",
+        ].map((name) => `test/support/${name}.ts`),
     // The addon has native threads, so every test file runs in its own process.
     pool: "forks",
     // Test files wait for sockets, blocks and children half of their time, so five run on two CPUs.

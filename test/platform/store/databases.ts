@@ -198,7 +198,10 @@ export function onEachDatabase(define: (databases: Databases) => void): void {
     beforeAll(async () => {
       server = await PostgresServer.start();
     });
-    afterEach(() => files.clean());
+    afterEach(async () => {
+      await files.clean();
+      server?.recycle();
+    });
     afterAll(() => server?.remove());
     define(new PostgresDatabases(files, () => isStarted(server)));
   });

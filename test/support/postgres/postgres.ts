@@ -126,6 +126,8 @@ export class PostgresServer {
   readonly #data: string;
   #server: ChildProcess | undefined;
   readonly #databases = new Map<string, Promise<void>>();
+  /** Names of databases that `recycle` has left. */
+  readonly #unused: string[] = [];
 
   static async start(options: PostgresOptions = {}): Promise<PostgresServer> {
     const server = new PostgresServer(options);
@@ -292,7 +294,30 @@ export class PostgresServer {
 
   async #make(name: string): Promise<void> {
     const known = `SELECT 1 FROM pg_database WHERE datname = '${name}'`;
-    if ((await this.run(known)).length === 0) await this.run(`CREATE DATABASE ${name}`);
+    if ((await this.run(known)).length > 0 || (await this.#reuse(name))) return;
+    await this.run(`CREATE DATABASE ${name}`);
+  }
+
+  /** Empties and renames a database that is not used any more. False: there is none, or a session is in it. */
+  async #reuse(name: string): Promise<boolean> {
+    const unused = this.#unused.pop();
+    if (unused === undefined) return false;
+    try {
+      await this.run(
+        "DROP SCHEMA public CASCADE; CREATE SCHEMA public AUTHORIZATION pg_database_owner",
+        unused,
+      );
+      await this.run(`ALTER DATABASE ${unused} RENAME TO ${name}`);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Removes the databases of `ensureDatabase`, in which no session may be: later ones take their place. */
+  recycle(): void {
+    this.#unused.push(...this.#databases.keys());
+    this.#databases.clear();
   }
 
   /** The server and each of its processes. */

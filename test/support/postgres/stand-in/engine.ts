@@ -4,6 +4,7 @@
 // path, which begins with the schema that takes the place of its database. What a backend knows about itself and
 // about others is answered by objects of the schema `standin`, which precedes pg_catalog in the search path.
 
+import { readFileSync } from "node:fs";
 import type { PGlite } from "@electric-sql/pglite";
 import { closeMessages, messagesIn, queryMessage } from "./messages.ts";
 
@@ -98,6 +99,19 @@ const realClocks = presentClocks();
 /** The engine would be interrupted in real time; its timers only serve statistics. */
 const noTimer = (): number => 0;
 
+/** Names a file with the files of an empty database (template.ts). */
+export const templateVariable = "SHREDWAY_TEST_STAND_IN_TEMPLATE";
+
+/** An empty database, in memory. */
+export async function createDatabase(): Promise<PGlite> {
+  const { PGlite } = await import("@electric-sql/pglite");
+  const template = process.env[templateVariable];
+  return PGlite.create({
+    postgresqlconf: settings,
+    ...(template !== undefined && { loadDataDir: new Blob([readFileSync(template)]) }),
+  });
+}
+
 let opened: Promise<PostgresEngine> | undefined;
 
 export class PostgresEngine {
@@ -106,18 +120,17 @@ export class PostgresEngine {
   /** The time that the engine reads; null: the real one. */
   nowMs: (() => number) | null = null;
 
-  /** The engine of this process. Its start takes one or two seconds. */
+  /** The engine of this process. Its start takes a second or more. */
   static open(): Promise<PostgresEngine> {
     opened ??= PostgresEngine.#start();
     return opened;
   }
 
   static async #start(): Promise<PostgresEngine> {
-    const { PGlite } = await import("@electric-sql/pglite");
     const clocks = presentClocks();
     setClocks(realClocks);
     try {
-      const engine = new PostgresEngine(await PGlite.create({ postgresqlconf: settings }));
+      const engine = new PostgresEngine(await createDatabase());
       engine.#do(objects);
       return engine;
     } finally {
