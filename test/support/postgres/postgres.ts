@@ -298,7 +298,7 @@ export class PostgresServer {
     await this.run(`CREATE DATABASE ${name}`);
   }
 
-  /** Empties and renames a database that is not used any more. False: there is none, or a session is in it. */
+  /** Empties and renames a database that is not used any more. False: none is left, or a session is in it. */
   async #reuse(name: string): Promise<boolean> {
     const unused = this.#unused.pop();
     if (unused === undefined) return false;
