@@ -11,7 +11,7 @@ export function modeText(mode: number): string {
   return `mode ${mode.toString(8).padStart(3, "0")}`;
 }
 
-/** Why the service needs the port, by the section of its key. */
+/** Why the service needs the port, by its key or the section of its key. */
 const reasons: Readonly<Record<string, string>> = {
   relay: "Shreds arrive here.",
   quic: "Clients of the QUIC ingress send transactions here.",
@@ -19,6 +19,8 @@ const reasons: Readonly<Record<string, string>> = {
   http: "The gateway needs free ports.",
   operations: "Metrics and readiness are read here.",
   streams: "Clients of decoded streams connect here.",
+  "streams.push.from": "Transaction pushes are sent from here.",
+  "streams.push.fromIpv6": "Transaction pushes are sent from here.",
   shredstream: "Subscribers' proxies connect here.",
 };
 
@@ -28,13 +30,15 @@ export function portFinding(
   sockets: "-u" | "-t",
 ): Found {
   const [section = ""] = key.split(".", 1);
-  const { ok, fail } = about("listen", reasons[section] ?? "The service listens here.");
+  const reason = reasons[key] ?? reasons[section] ?? "The service listens here.";
+  const { ok, fail } = about("listen", reason);
   if (error === null) return ok(`${address} is free`);
   if (owner?.isOwnService) {
     return ok(`${address} is in use by the service of this configuration (process ${owner.pid})`);
   }
   const { port } = parseEndpoint(address, { allowPortZero: true });
   const user = owner === undefined ? "" : ` (process ${owner.pid}, ${owner.program})`;
+  if (port === 0) return fail(`${address}: ${error}`, `change ${key}`);
   return fail(
     `${address}: ${error}${user}`,
     `ss ${sockets}lpn 'sport = :${port}' (shows the process that uses it), or change ${key}`,

@@ -4,6 +4,7 @@
 
 import { spawnSync } from "node:child_process";
 import { renameSync, writeFileSync } from "node:fs";
+import { classifyAddress } from "../../core/addresses/address-classes.ts";
 import { formatAddress, parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -110,7 +111,7 @@ function tryRelay({
 
 export function readConfigFacts(
   file: string,
-  config: Pick<Config, "relay" | "quic" | "http" | "delivery">,
+  config: Pick<Config, "relay" | "quic" | "http" | "delivery" | "streams">,
 ): ConfigFacts {
   const { relay } = config;
   const leadersFile = relay.leaders?.file;
@@ -132,21 +133,35 @@ function leadersFacts(
   }
 }
 
+/** False for a wildcard address with port 0, which every machine has. */
+function isChosen(address: string): boolean {
+  const { bytes, port } = parseEndpoint(address, { allowPortZero: true });
+  return port !== 0 || classifyAddress(bytes) !== "unspecified";
+}
+
 function udpPortFacts(
-  { relay, quic, http, delivery }: Pick<Config, "relay" | "quic" | "http" | "delivery">,
+  {
+    relay,
+    quic,
+    http,
+    delivery,
+    streams,
+  }: Pick<Config, "relay" | "quic" | "http" | "delivery" | "streams">,
   file: string,
 ): KeyedPortFact[] {
   const at = (key: string, addresses: readonly string[]): KeyedPortFact[] =>
     addresses.map((address) => ({ ...portFact(address, file), key }));
+  const chosenAt = (key: string, address: string): KeyedPortFact[] =>
+    at(key, [address].filter(isChosen));
   const quicKeys = ["listen", "protectedListen", "swqosOnlyListen"] as const;
   const proofKeys = http ? (["listen", "listenIpv6"] as const) : [];
-  const isChosen = (address: string) => parseEndpoint(address, { allowPortZero: true }).port !== 0;
+  const push = streams?.push;
+  const pushKeys = push ? (["from", "fromIpv6"] as const) : [];
   return [
     ...at("relay.listen", relay.listen),
     ...quicKeys.flatMap((key) => at(`quic.${key}`, quic?.[key] ?? [])),
-    ...proofKeys.flatMap((key) =>
-      at(`delivery.proof.${key}`, [delivery.proof[key]].filter(isChosen)),
-    ),
+    ...proofKeys.flatMap((key) => chosenAt(`delivery.proof.${key}`, delivery.proof[key])),
+    ...pushKeys.flatMap((key) => chosenAt(`streams.push.${key}`, push?.[key] ?? "")),
   ];
 }
 

@@ -324,6 +324,7 @@ describe("checkConfiguration", () => {
         { address: "[::]:20000", error: "bind EADDRINUSE", key: "relay.listen" },
         { address: "[::]:9000", error: "in use", key: "quic.protectedListen" },
         { address: "0.0.0.0:20001", error: "in use", key: "delivery.proof.listen" },
+        { address: "192.0.2.1:0", error: "another machine's", key: "streams.push.from" },
       ],
       leadersError: "leaders.json: cannot be read",
       leadersCover: null,
@@ -332,6 +333,7 @@ describe("checkConfiguration", () => {
       "authentication fail",
       "file-mode fail",
       "file-mode warn",
+      "listen fail",
       "listen fail",
       "listen fail",
       "listen fail",
@@ -346,6 +348,10 @@ describe("checkConfiguration", () => {
     expect(findings[5]).toMatchObject({
       why: expect.stringContaining("challenges"),
       remedy: expect.stringContaining("or change delivery.proof.listen"),
+    });
+    expect(findings[6]).toMatchObject({
+      why: "Transaction pushes are sent from here.",
+      remedy: "change streams.push.from",
     });
   });
 

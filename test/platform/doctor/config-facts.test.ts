@@ -46,6 +46,25 @@ describe("readConfigFacts", () => {
     );
   });
 
+  it("checks the addresses that send transaction pushes, if the configuration chooses them", async () => {
+    const address = await usePort();
+    const push = (text: string) => `${http}streams: { listen: "127.0.0.1:0", push: { ${text} } }`;
+    expect(portsOf(push("")).map(({ key }) => key)).toEqual(["relay.listen"]);
+    expect(portsOf(push(`from: "${address}", fromIpv6: "[::1]:0"`)).slice(1)).toEqual([
+      expect.objectContaining({
+        key: "streams.push.from",
+        address,
+        error: expect.stringContaining("in use"),
+      }),
+      { key: "streams.push.fromIpv6", address: "[::1]:0", error: null },
+    ]);
+    expect(portsOf(push('from: "192.0.2.1:0"'))[1]).toEqual({
+      key: "streams.push.from",
+      address: "192.0.2.1:0",
+      error: expect.stringContaining("no interface of this machine has this address"),
+    });
+  });
+
   it("names the key of each listener for QUIC", async () => {
     const address = await usePort();
     const quic = `quic: { listen: "127.0.0.1:0", protectedListen: "${address}" }`;
