@@ -43,9 +43,10 @@ std::string check_table(const TableFormat& format, const uint8_t* table, size_t 
   if (length != expected)
     return name + ": expected " + std::to_string(expected) + " bytes for " + std::to_string(count) +
            " entries, got " + std::to_string(length);
-  for (uint32_t i = 0; i < count; i++) {
-    const std::string error = check_entry(table_entry(table, i));
-    if (!error.empty()) return name + ": entry " + std::to_string(i) + ": " + error;
+  for (size_t at = kTableHeaderBytes; at < length; at += kTableEntryBytes) {
+    const std::string error = check_entry(table + at);
+    const size_t index = (at - kTableHeaderBytes) / kTableEntryBytes;
+    if (!error.empty()) return name + ": entry " + std::to_string(index) + ": " + error;
   }
   return "";
 }

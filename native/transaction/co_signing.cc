@@ -168,7 +168,7 @@ const char* co_signing_refusal_got(CoSigningRefusal refusal) { return text_of(re
 bool CoSigningCheck::place(const uint8_t* bytes, size_t length, const PublicKey& nonce_account,
                            const PublicKey& authority, CoSigningPlace& out,
                            CoSigningFault& fault) const {
-  Transaction transaction;
+  Transaction transaction{};
   TransactionFacts facts;
   fault = {};
   if (!inspector_.inspect(bytes, length, transaction, facts, fault.transaction)) {
