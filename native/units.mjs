@@ -3,8 +3,7 @@
 //
 //   node native/units.mjs PART FOLDER       writes the units into FOLDER and prints their paths
 //
-//   core      one unit for each folder; the sources of quic stay apart, because a test of the ingress
-//             failed when they were joined
+//   core      one unit for each folder
 //   addon     one unit
 //   test      one unit for each area (the first word of the file's name)
 //   bench     likewise
@@ -35,10 +34,7 @@ const areaOf = (name) => /^[a-z]+/.exec(name)[0];
 
 /** The folders of each part, relative to `native`, which is an include path of every target. */
 const parts = {
-  core: {
-    folders: coreFolders,
-    unitOf: (name, folder) => (folder === "quic" ? `quic_${name.slice(0, -3)}` : folder),
-  },
+  core: { folders: coreFolders, unitOf: (_name, folder) => folder },
   addon: { folders: ["addon"], unitOf: (_name, folder) => folder },
   test: { folders: ["test"], unitOf: areaOf },
   bench: { folders: ["../bench/native"], unitOf: areaOf },

@@ -264,21 +264,21 @@ describeQuic("packets of strangers", () => {
     const plain = { isProtected: false, isSwqosOnly: false, address: "127.0.0.1:0" };
     const run = await IngressRun.open({ listeners: [plain, plain] });
     const { got, send } = await stranger(run, 1);
-    const heads = new Map<QuicClient, Uint8Array>();
-    const open = async (): Promise<QuicClient> => {
-      let head: Uint8Array = new Uint8Array(0);
+    /** `heads`: the first bytes of its packets after the handshake. The first such packet may follow later. */
+    const open = async (): Promise<{ client: QuicClient; heads: Buffer[] }> => {
+      const heads: Buffer[] = [];
       const onTransmit = (packet: Buffer) => {
-        if (!readLongHeader(packet)) head = packet.subarray(0, 9);
+        if (!readLongHeader(packet)) heads.push(packet.subarray(0, 9));
       };
-      const client = await connect(run, { onTransmit });
-      heads.set(client, head);
-      return client;
+      return { client: await connect(run, { onTransmit }), heads };
     };
-    const [client, ended] = [await open(), await open()];
-    await ended.close();
+    const [connected, ended] = [await open(), await open()];
+    await ended.client.close();
     await until(() => sessionsOf(run) === 1, "the end of a connection");
-    for (const one of [client, ended])
-      send(Buffer.concat([heads.get(one) ?? new Uint8Array(0), randomBytes(40)]));
+    for (const { heads } of [connected, ended]) {
+      await until(() => heads.length > 0, "a packet after the handshake");
+      send(Buffer.concat([...heads.slice(-1), randomBytes(40)]));
+    }
     await until(() => got.packets.length > 0, "the reset of the connection that has ended");
     expect(got.packets).toHaveLength(1);
   });
