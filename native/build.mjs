@@ -29,6 +29,7 @@ import {
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { coreFolders } from "./core-folders.mjs";
 
 const require = createRequire(import.meta.url);
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -43,25 +44,11 @@ function programOf(packageName, file) {
 
 /** Hash over names and contents of all sources of the addon. */
 function sourcesHash() {
-  const folders = [
-    "addon",
-    "clone",
-    "crypto",
-    "deshred",
-    "net",
-    "quic",
-    "relay",
-    "shred",
-    "stream",
-    "system",
-    "transaction",
-    "verify",
-    "submission",
-    "xdp",
-  ].map((name) => join(root, "native", name));
+  const folders = ["addon", ...coreFolders].map((name) => join(root, "native", name));
   const files = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
+  const recipes = ["binding.gyp", "native/units.mjs"].map((name) => join(root, name));
   const hash = createHash("sha256");
-  for (const file of [join(root, "binding.gyp"), ...files.toSorted((a, b) => (a < b ? -1 : 1))]) {
+  for (const file of [...recipes, ...files.toSorted((a, b) => (a < b ? -1 : 1))]) {
     hash
       .update(`${file.slice(root.length)}\0`)
       .update(readFileSync(file))

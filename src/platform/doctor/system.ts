@@ -156,12 +156,12 @@ function udpPortFacts(
   const quicKeys = ["listen", "protectedListen", "swqosOnlyListen"] as const;
   const proofKeys = http ? (["listen", "listenIpv6"] as const) : [];
   const push = streams?.push;
-  const pushKeys = push ? (["from", "fromIpv6"] as const) : [];
   return [
     ...at("relay.listen", relay.listen),
     ...quicKeys.flatMap((key) => at(`quic.${key}`, quic?.[key] ?? [])),
     ...proofKeys.flatMap((key) => chosenAt(`delivery.proof.${key}`, delivery.proof[key])),
-    ...pushKeys.flatMap((key) => chosenAt(`streams.push.${key}`, push?.[key] ?? "")),
+    ...(push ? chosenAt("streams.push.from", push.from) : []),
+    ...(push ? chosenAt("streams.push.fromIpv6", push.fromIpv6) : []),
   ];
 }
 

@@ -8,7 +8,7 @@ import { onEachDatabase } from "./databases.ts";
 
 const child = fileURLToPath(new URL("./crash-child.ts", import.meta.url));
 /** SHREDWAY_CRASH_ROUNDS=300 for a long run. */
-const rounds = Number(process.env["SHREDWAY_CRASH_ROUNDS"] ?? 5);
+const rounds = Number(process.env["SHREDWAY_CRASH_ROUNDS"] ?? 10);
 
 onEachDatabase((databases) => {
   describe("kill -9", () => {
