@@ -230,7 +230,7 @@ const nativeIncludes: Readonly<Record<string, readonly string[]>> = {
   xdp: ["clone", "net", "system"],
   shred: ["crypto", "system"],
   transaction: ["crypto", "system"],
-  deshred: ["shred", "crypto", "transaction"],
+  deshred: ["shred", "crypto", "system", "transaction"],
   stream: ["deshred", "shred", "crypto", "system", "transaction"],
   relay: ["clone", "xdp", "net", "shred", "crypto", "system", "transaction", "deshred", "stream"],
   verify: ["net", "crypto", "system", "transaction"],

@@ -26,13 +26,14 @@ struct Deshredder::Slot {
   uint16_t open_batches = 0;  // batches that wait for more
   uint16_t sets_read = 0;     // sets that were read to their end
   uint16_t last_set = kNone;  // the slot's last set, once it was read
+  // Not touched before the slot's first shred.
   std::array<SetState, kFecSetsPerSlotMax> sets;
 };
 
 Deshredder::Deshredder(const DeshredOptions& options, DeshredSink& sink)
     : options_(options),
       sink_(sink),
-      sets_(new FecSet[options.sets_max]),  // not touched before use
+      sets_(options.sets_max),
       batches_(new Batch[options.reads_batches ? options.open_batches_max : 0]),
       slots_(new Slot[kSlots]) {
   // The most recently released set is reused first, so that resident memory stays small.
@@ -97,7 +98,7 @@ Deshredder::Slot* Deshredder::slot_of(const uint8_t* packet, const Shred& shred,
     slot.number = shred.slot;
     slot.sets_read = 0;
     slot.last_set = kNone;
-    slot.sets.fill({});
+    slot.sets.fill(kUnseenSet);
     slot.sets[0].begins_batch = true;
     sink_.on_slot_begin({shred.slot, parent_of(packet, shred), received_ns});
   }

@@ -17,6 +17,7 @@
 
 #include "deshred/entry_stream.h"
 #include "deshred/fec_set.h"
+#include "system/untouched_array.h"
 
 namespace shredway {
 
@@ -110,11 +111,12 @@ class Deshredder final : private EntrySink {
   static constexpr uint16_t kNone = 0xffff;
   enum class SetStatus : uint8_t { unseen, collecting, done, lost };
   struct SetState {
-    uint16_t fec_set = kNone;  // index in sets_ while collecting
-    uint16_t batch = kNone;    // index in batches_ of the batch that continues in this set
-    SetStatus status = SetStatus::unseen;
-    bool begins_batch = false;
+    uint16_t fec_set;  // index in sets_ while collecting
+    uint16_t batch;    // index in batches_ of the batch that continues in this set
+    SetStatus status;
+    bool begins_batch;
   };
+  static constexpr SetState kUnseenSet{kNone, kNone, SetStatus::unseen, false};
   struct Slot;
   struct Batch {
     uint32_t first_index;
@@ -149,7 +151,7 @@ class Deshredder final : private EntrySink {
   DeshredSink& sink_;
   const ReedSolomon reed_solomon_{kFecSetShreds, kFecSetShreds};
   DeshredCounts counts_;
-  std::unique_ptr<FecSet[]> sets_;
+  const UntouchedArray<FecSet> sets_;
   std::vector<uint16_t> free_sets_;
   std::unique_ptr<Batch[]> batches_;
   std::vector<uint16_t> free_batches_;

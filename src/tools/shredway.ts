@@ -3,6 +3,7 @@
 
 import { realpathSync } from "node:fs";
 import { basename, relative } from "node:path";
+import { setFlagsFromString } from "node:v8";
 import { runProgram } from "./run-program.ts";
 import { exitCodes } from "./terminal/command.ts";
 
@@ -53,6 +54,10 @@ function selfCommand(): string {
   const path = relative(process.cwd(), realpathSync(script));
   return script.endsWith(".ts") ? `npx tsx ${path}` : `node ${path}`;
 }
+
+// HTTP responses are parsed in WebAssembly. By default, V8 optimizes the parser after few of them: a quarter of a
+// second on the thread that also optimizes the service, and 30 MB. Its baseline code suffices.
+setFlagsFromString("--wasm-tiering-budget=1000000000"); // bytes
 
 endWhenOutputFails();
 surviveHangUp();
