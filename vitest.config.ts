@@ -1,10 +1,12 @@
 import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
+import { compiledChildren } from "./test/support/vitest/compiled-children.ts";
 import LongFilesFirst from "./test/support/vitest/long-files-first.ts";
 import ScopeReporter from "./test/support/vitest/scope-reporter.ts";
 import { filesOfFullRun, isFullRun } from "./test/support/vitest/test-scope.ts";
 
 export default defineConfig({
+  plugins: [compiledChildren],
   test: {
     include: ["test/**/*.test.ts"],
     exclude: [...configDefaults.exclude, ...(isFullRun ? [] : filesOfFullRun)],
@@ -31,8 +33,8 @@ export default defineConfig({
     maxWorkers: Math.max(5, availableParallelism()),
     // Limits for a test that hangs. A test that is only slow, on a busy machine, passes.
     expect: { poll: { timeout: 60_000 } },
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
-    teardownTimeout: 120_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    teardownTimeout: 300_000,
   },
 });

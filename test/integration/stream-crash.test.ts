@@ -8,13 +8,14 @@ import { LineReader } from "../../bench/load/http-load.ts";
 import { textOf } from "../../bench/report/lines.ts";
 import { closing } from "../support/closing.ts";
 import { until } from "../support/network/udp-receiver.ts";
+import { childProgramWords } from "../support/processes/child-program.ts";
 import { subscribeDeshred } from "../support/streams/stream-clients.ts";
 
 const program = fileURLToPath(new URL("../../bench/load/streams-process.ts", import.meta.url));
 const request = { deshred_transactions: { all: {} }, ping: { id: 1 } };
 
 async function startService() {
-  const words = ["--import", "tsx", program, "00".repeat(32), "127.0.0.9:20020"];
+  const words = [...(await childProgramWords(program)), "00".repeat(32), "127.0.0.9:20020"];
   const child = spawn(process.execPath, words, { stdio: ["pipe", "pipe", "inherit"] });
   closing({ close: () => void child.kill("SIGKILL") });
   const address = textOf(await new LineReader(child).next(), "streams");

@@ -57,4 +57,4 @@ async function work(location: string, round: string): Promise<void> {
 }
 
 const [, program, location, round] = process.argv;
-if (program?.endsWith("crash-child.ts") && location && round) await work(location, round);
+if (program?.includes("/crash-child.") && location && round) await work(location, round);

@@ -18,7 +18,7 @@ export const longStep: Migration = [
 ];
 
 const [, program, location] = process.argv;
-if (program?.endsWith("migrating-child.ts") && location) {
+if (program?.includes("/migrating-child.") && location) {
   const common = { clock: systemClock, log: silent };
   const isPostgres = location.startsWith("postgres:");
   const driver = isPostgres

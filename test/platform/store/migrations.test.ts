@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import type { SqlDriver } from "../../../src/platform/store/driver.ts";
 import { migrate, migrations } from "../../../src/platform/store/migrations.ts";
+import { childProgramWords } from "../../support/processes/child-program.ts";
 import { onEachDatabase } from "./databases.ts";
 import { untilTrue } from "./files.ts";
 import { firstStep } from "./migrating-child.ts";
@@ -67,9 +68,8 @@ onEachDatabase((databases) => {
       const location = databases.location();
       const program = fileURLToPath(new URL("./migrating-child.ts", import.meta.url));
       await databases.make(location);
-      const child = spawn(process.execPath, ["--import", "tsx", program, location], {
-        stdio: ["ignore", "pipe", "inherit"],
-      });
+      const words = [...(await childProgramWords(program)), location];
+      const child = spawn(process.execPath, words, { stdio: ["ignore", "pipe", "inherit"] });
       const ended = once(child, "close");
       await once(child.stdout, "data");
       await untilTrue(() => databases.isStepUnderWay(location));

@@ -14,6 +14,7 @@ import { frameMessage } from "../../../src/core/grpc/status.ts";
 import { encodeRequest, streamPaths } from "../../../src/tools/stream/stream-messages.ts";
 import { closing } from "../../support/closing.ts";
 import { until } from "../../support/network/udp-receiver.ts";
+import { childProgramWords } from "../../support/processes/child-program.ts";
 import { type RunningStreams, runningStreams } from "../../support/streams/stream-clients.ts";
 import { batchOf, slotOf, transactionOf } from "../../support/streams/stream-relay.ts";
 import { connectTo, inForce, streamSockets } from "../../support/streams/stream-sockets.ts";
@@ -94,7 +95,7 @@ describe("10,000 streams, one hundred at a time,", () => {
 });
 
 async function openChild(running: RunningStreams): Promise<ChildProcess> {
-  const words = ["--import", "tsx", program, running.service.address];
+  const words = [...(await childProgramWords(program)), running.service.address];
   const child = spawn(process.execPath, words, { stdio: ["ignore", "pipe", "inherit"] });
   closing({ close: () => void child.kill("SIGKILL") });
   await once(child.stdout, "data");

@@ -91,6 +91,6 @@ async function work(place: string, round: number): Promise<void> {
 }
 
 const [, program, place, round] = process.argv;
-if (program?.endsWith("leader-tiers-child.ts") && place && round) {
+if (program?.includes("/leader-tiers-child.") && place && round) {
   await work(place, Number(round));
 }

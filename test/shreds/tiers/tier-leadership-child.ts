@@ -116,4 +116,4 @@ async function work(url: string, node: number): Promise<void> {
 }
 
 const [, program, url, node] = process.argv;
-if (program?.endsWith("tier-leadership-child.ts") && url && node) await work(url, Number(node));
+if (program?.includes("/tier-leadership-child.") && url && node) await work(url, Number(node));

@@ -10,10 +10,12 @@ import { migrate } from "../../../src/platform/store/migrations.ts";
 import type { CountedTip } from "../../../src/shreds/tiers/types.ts";
 import { until, untilTrue } from "../../platform/store/files.ts";
 import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
+import { childProgramWords } from "../../support/processes/child-program.ts";
 import { accountIds, crashRules, lamportsOf } from "./leader-tiers-child.ts";
 import { openNode } from "./tier-leadership-child.ts";
 
 const program = fileURLToPath(new URL("./tier-leadership-child.ts", import.meta.url));
+const words = await childProgramWords(program);
 /** SHREDWAY_CRASH_ROUNDS=300 for a long run. */
 const rounds = Number(process.env["SHREDWAY_CRASH_ROUNDS"] ?? 4);
 
@@ -27,8 +29,9 @@ class Child {
   #rest = "";
 
   constructor(url: string, node: number) {
-    const words = ["--import", "tsx", program, url, String(node)];
-    this.#process = spawn(process.execPath, words, { stdio: ["ignore", "pipe", "inherit"] });
+    this.#process = spawn(process.execPath, [...words, url, String(node)], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
     this.#ended = once(this.#process, "close");
     this.#process.stdout?.on("data", (chunk: Buffer) => {
       const lines = (this.#rest + chunk.toString()).split("\n");

@@ -9,9 +9,11 @@ import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { closing } from "../closing.ts";
+import { childProgramWords } from "../processes/child-program.ts";
 import { isFullRun } from "../vitest/test-scope.ts";
 
 const program = fileURLToPath(new URL("../transmit/transmit-child.ts", import.meta.url));
+const childWords = await childProgramWords(program);
 
 const farMac = "02:00:00:00:0f:0f";
 
@@ -84,8 +86,8 @@ export class TwoNamespaces {
 
   /** Starts transmit-child.ts in a namespace. `before`: a command prefix, such as setpriv. */
   child(namespace: string, before: readonly string[] = []): TransmitChild {
-    const node = [process.execPath, "--import", "tsx", program];
-    return closing(new TransmitChild(["netns", "exec", namespace, ...before, ...node]));
+    const command = [...before, process.execPath, ...childWords];
+    return closing(new TransmitChild(["netns", "exec", namespace, ...command]));
   }
 
   /** Captures the next `count` UDP datagrams to a port at the far end of the link. */

@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
+import { childProgramWords } from "./child-program.ts";
 
 /**
  * Complete lines that `program` (TypeScript) printed before the kill, `delayMs` after the first
@@ -14,7 +15,7 @@ export async function linesUntilKilled(
   args: readonly string[],
   delayMs: number,
 ): Promise<string[]> {
-  const words = ["--import", "tsx", program, ...args];
+  const words = [...(await childProgramWords(program)), ...args];
   const running = spawn(process.execPath, words, { stdio: ["ignore", "pipe", "inherit"] });
   const ended = once(running, "close");
   let printed = "";

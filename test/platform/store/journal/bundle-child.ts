@@ -35,4 +35,4 @@ async function work(directory: string, round: string): Promise<void> {
 }
 
 const [, program, directory, round] = process.argv;
-if (program?.endsWith("bundle-child.ts") && directory && round) await work(directory, round);
+if (program?.includes("/bundle-child.") && directory && round) await work(directory, round);

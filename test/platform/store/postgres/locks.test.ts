@@ -16,6 +16,7 @@ import { freePort } from "../../../support/network/free-ports.ts";
 import { hasNamespaces, NetworkNamespace } from "../../../support/network/network-namespace.ts";
 import { PostgresServer, postgresPrograms, superuser } from "../../../support/postgres/postgres.ts";
 import { PostgresProxy } from "../../../support/postgres/postgres-proxy.ts";
+import { childProgramWords } from "../../../support/processes/child-program.ts";
 import { serverOfBlock } from "../block-server.ts";
 import { Files, silent, until, untilTrue } from "../files.ts";
 
@@ -90,7 +91,12 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
 
   describe("held by a process", () => {
     async function run(name: string, times: PostgresDriverOptions["times"]) {
-      const args = ["--import", "tsx", child, server().url(), name, JSON.stringify(times)];
+      const args = [
+        ...(await childProgramWords(child)),
+        server().url(),
+        name,
+        JSON.stringify(times),
+      ];
       const running = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
       const ended = once(running, "close");
       files.closing({

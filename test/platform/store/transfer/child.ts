@@ -25,7 +25,7 @@ async function doImport(location: string, path: string): Promise<void> {
 }
 
 const [, program, location = "", path = ""] = process.argv;
-if (program?.endsWith("transfer/child.ts")) {
+if (program?.includes("/transfer/child.")) {
   await doImport(location, path);
   // The pipe and the files may still be open, so the parent waits for this line.
   setInterval(() => {}, 1000);
