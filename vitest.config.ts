@@ -29,8 +29,8 @@ export default defineConfig({
       "--wasm-tiering-budget=1000000000",
       ...(process.version.startsWith("v20.") ? ["--interrupt-budget=1000000"] : []),
     ],
-    // Test files wait for sockets, blocks and children, so three run on two CPUs. With five, a slow machine
-    // was busy all the time: no file ended sooner, and limits of clients and of the service expired.
+    // Test files wait for sockets, blocks and children, so three run on two CPUs. Five took as long on a slow
+    // machine, and limits of clients and of the service expired.
     maxWorkers: Math.max(3, availableParallelism()),
     // Limits for a test that hangs. A test that is only slow, on a busy machine, passes.
     expect: { poll: { timeout: 60_000 } },

@@ -4,7 +4,7 @@
 
 import { join, relative, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import type { Plugin } from "vite";
+import type { Plugin } from "vitest/config";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const sources = join(root, "src");
