@@ -34,8 +34,8 @@ export default defineConfig({
     maxWorkers: Math.max(3, availableParallelism()),
     // Limits for a test that hangs. A test that is only slow, on a busy machine, passes.
     expect: { poll: { timeout: 60_000 } },
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
-    teardownTimeout: 300_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    teardownTimeout: 120_000,
   },
 });

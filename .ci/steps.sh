@@ -39,8 +39,8 @@ end_background() {
   done
 }
 
-# wait_for CONDITION…: evaluates it five times a second until it is true. Starts no process: in a virtual
-# machine, the loops with sleep took 8 % of the CPU time of all steps.
+# wait_for CONDITION…: evaluates it five times a second until it is true. Starts no process for that: loops
+# with sleep took 8 % of the CPU time in ten seconds of the tests, in a virtual machine.
 wait_for() {
   local never
   exec {never}<> <(:) # a pipe without data
@@ -56,6 +56,15 @@ has_ended_or_is_late() {
   has_ended "$1" || [ "$SECONDS" -ge "$2" ]
 }
 
+# end_late SECONDS NAME PROCESS…: prints the processes of NAME, which did not end in time, and ends them.
+end_late() {
+  local limit=$1 name=$2
+  shift 2
+  ps -o pid,ppid,stat,wchan:16,etime,time,args -p "$(IFS=,; echo "$*")"
+  kill -KILL "$@" 2>/dev/null
+  echo "$name did not end within $limit s"
+}
+
 # within SECONDS COMMAND…: runs it. After this time, prints its processes, ends them and returns 124.
 within() {
   local limit=$1 end=$((SECONDS + $1)) command
@@ -67,10 +76,8 @@ within() {
   wait_for has_ended_or_is_late "$command" "$end"
   if ! has_ended "$command"; then
     mapfile -t processes < <(processes_of "$command")
-    ps -o pid,ppid,stat,wchan:16,etime,time,args -p "$(IFS=,; echo "${processes[*]}")"
-    kill -KILL "${processes[@]}" 2>/dev/null
+    end_late "$limit" "$1" "${processes[@]}"
     wait "$command" 2>/dev/null
-    echo "$1 did not end within $limit s"
     return 124
   fi
   wait "$command"
@@ -84,17 +91,17 @@ step() {
   count "$name" $? $((SECONDS - begin)) "$logs/step.log"
 }
 
-# start POLICY SECONDS FUNCTION…: runs the functions in the background, one after the other and each within
-# this time; POLICY idle: only while nothing else needs a processor. `await` reports each result.
+# start POLICY FUNCTION…: runs the functions in the background, one after the other; POLICY idle: only while
+# nothing else needs a processor. `await` limits the time of each and reports its result.
 start() {
-  local policy=$1 limit=$2 name
-  shift 2
+  local policy=$1 name
+  shift
   set -m # otherwise, it would ignore SIGINT
   (
     chrt --"$policy" --pid 0 "$BASHPID"
     for name in "$@"; do
       begin=$SECONDS
-      within "$limit" "$name" >"$logs/$name.log" 2>&1
+      ("$name") >"$logs/$name.log" 2>&1
       echo "$? $((SECONDS - begin))" >"$logs/$name.part"
       mv "$logs/$name.part" "$logs/$name.end"
     done
@@ -109,17 +116,32 @@ is_finished() {
   has_ended "${process_of[$1]}" && [ ! -e "$logs/$1.end" ] && echo "1 0" >"$logs/$1.end"
 }
 
-# await NAME FUNCTION: waits for FUNCTION in the background and counts its result. What it waits for no
-# longer leaves the processors to others; the functions after it do.
+is_finished_or_late() {
+  is_finished "$1" || [ "$SECONDS" -ge "$2" ]
+}
+
+# Processes of the function that runs in the background in PROCESS, the subshell of `start`.
+background_of() {
+  processes_of "$1" | tail -n +2
+}
+
+# await SECONDS NAME FUNCTION: waits at most this long for FUNCTION in the background and counts its result.
+# From now on it no longer leaves the processors to others, so the time before does not count. The functions
+# after it go on with the policy of `start`.
 await() {
-  local status seconds process
-  [ -e "$logs/$2.end" ] || for process in $(processes_of "${process_of[$2]}" | tail -n +2); do
+  local limit=$1 name=$2 function=$3 end=$((SECONDS + $1)) status seconds process processes
+  is_finished "$function" || for process in $(background_of "${process_of[$function]}"); do
     chrt --other --pid 0 "$process" 2>/dev/null
   done
-  wait_for is_finished "$2"
-  unset "process_of[$2]"
-  read -r status seconds <"$logs/$2.end"
-  count "$1" "$status" "$seconds" "$logs/$2.log"
+  wait_for is_finished_or_late "$function" "$end"
+  if ! is_finished "$function"; then
+    mapfile -t processes < <(background_of "${process_of[$function]}")
+    end_late "$limit" "$function" "${processes[@]}" >>"$logs/$function.log" 2>&1
+    wait_for is_finished "$function"
+  fi
+  unset "process_of[$function]"
+  read -r status seconds <"$logs/$function.end"
+  count "$name" "$status" "$seconds" "$logs/$function.log"
 }
 
 # Prints the longest steps and the totals. Returns 1 if any has failed.

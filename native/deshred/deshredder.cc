@@ -1,6 +1,7 @@
 #include "deshred/deshredder.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace shredway {
 namespace {
@@ -36,6 +37,7 @@ Deshredder::Deshredder(const DeshredOptions& options, DeshredSink& sink)
       sets_(options.sets_max),
       batches_(new Batch[options.reads_batches ? options.open_batches_max : 0]),
       slots_(new Slot[kSlots]) {
+  if (!sets_.data()) std::abort();  // as `new` does
   // The most recently released set is reused first, so that resident memory stays small.
   for (size_t i = options.sets_max; i-- > 0;) free_sets_.push_back(static_cast<uint16_t>(i));
   for (size_t i = options.reads_batches ? options.open_batches_max : 0; i-- > 0;)

@@ -5,8 +5,6 @@
 namespace shredway {
 namespace {
 
-constexpr size_t kRecordCount = SlotWindow::kSlots * kFecSetsPerSlotMax;
-constexpr size_t kBytes = kRecordCount * sizeof(FecSetRecord);
 constexpr size_t kPrefaultSetsPerSlot = 64;  // 4,096 shreds: twice what mainnet produces in 400 ms
 
 void start_record(FecSetRecord& set_record, const Shred& shred, const uint8_t* signature,
@@ -24,18 +22,16 @@ void start_record(FecSetRecord& set_record, const Shred& shred, const uint8_t* s
 }  // namespace
 
 std::unique_ptr<RecentShreds> RecentShreds::create(bool prefault) {
-  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  // With huge pages, every slot would touch all of its 640 kB.
-  madvise(memory, kBytes, MADV_NOHUGEPAGE);
   std::unique_ptr<RecentShreds> recent(new RecentShreds);
-  recent->records_ = static_cast<FecSetRecord*>(memory);
+  FecSetRecord* records = recent->records_.data();
+  if (!records) return nullptr;
+  // With huge pages, every slot would touch all of its 640 kB.
+  madvise(records, recent->records_.bytes(), MADV_NOHUGEPAGE);
   recent->extra_ = std::make_unique<FecSetRecord[]>(kExtraRoots);
   if (prefault) {
     constexpr size_t kPageBytes = 4096;
     constexpr size_t kSlotBytes = kFecSetsPerSlotMax * sizeof(FecSetRecord);
-    volatile uint8_t* bytes = static_cast<uint8_t*>(memory);
+    volatile uint8_t* bytes = reinterpret_cast<uint8_t*>(records);
     for (size_t slot = 0; slot < SlotWindow::kSlots; slot++)
       for (size_t at = 0; at < kPrefaultSetsPerSlot * sizeof(FecSetRecord); at += kPageBytes)
         bytes[slot * kSlotBytes + at] = 0;
@@ -44,11 +40,9 @@ std::unique_ptr<RecentShreds> RecentShreds::create(bool prefault) {
 }
 
 void RecentShreds::lock_memory(MemoryLock& lock) const {
-  lock.add_on_touch(records_, kBytes);
+  lock.add_on_touch(records_.data(), records_.bytes());
   lock.add(extra_.get(), kExtraRoots * sizeof(FecSetRecord));
 }
-
-RecentShreds::~RecentShreds() { munmap(records_, kBytes); }
 
 FecSetRecord* RecentShreds::find(const Shred& shred, const uint8_t* signature) {
   FecSetRecord* set_record = &primary(shred);

@@ -24,6 +24,7 @@
 #include "shred/merkle.h"
 #include "shred/wire.h"
 #include "system/memory_lock.h"
+#include "system/untouched_array.h"
 
 namespace shredway {
 
@@ -70,7 +71,6 @@ class RecentShreds {
   // touches the first 64 FEC sets of every slot now (21 MB), so that traffic causes no page faults.
   // Returns nullptr if the address space is not available.
   static std::unique_ptr<RecentShreds> create(bool prefault);
-  ~RecentShreds();
   RecentShreds(const RecentShreds&) = delete;
   RecentShreds& operator=(const RecentShreds&) = delete;
 
@@ -134,7 +134,7 @@ class RecentShreds {
   }
   FecSetRecord* add_root(const Shred& shred, FecSetRecord* last);
 
-  FecSetRecord* records_ = nullptr;
+  const UntouchedArray<FecSetRecord> records_{SlotWindow::kSlots * kFecSetsPerSlotMax};
   std::unique_ptr<FecSetRecord[]> extra_;
   uint32_t next_extra_ = 0;
 };

@@ -1,13 +1,12 @@
-// UntouchedArray: an array without constructors, whose pages the kernel provides when they are
-// used.
+// UntouchedArray: an array in address space of its own, all zeros, whose pages the kernel provides
+// when they are used.
 //
-// `new T[n]` does the same for a large T, but sanitizers then read or write memory for all of it.
+// `new T[n]` costs as little, except under sanitizers, which read or write memory for all of it.
 #pragma once
 
 #include <sys/mman.h>
 
 #include <cstddef>
-#include <cstdlib>
 #include <type_traits>
 
 namespace shredway {
@@ -18,21 +17,25 @@ class UntouchedArray {
                 std::is_trivially_destructible_v<T>);
 
  public:
-  // `count` >= 1. Aborts if there is no address space, as `new` does.
+  // `count` >= 1.
   explicit UntouchedArray(size_t count) : bytes_(count * sizeof(T)) {
     void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) std::abort();
-    values_ = static_cast<T*>(memory);
+    values_ = memory == MAP_FAILED ? nullptr : static_cast<T*>(memory);
   }
-  ~UntouchedArray() { munmap(values_, bytes_); }
+  ~UntouchedArray() {
+    if (values_) munmap(values_, bytes_);
+  }
   UntouchedArray(const UntouchedArray&) = delete;
   UntouchedArray& operator=(const UntouchedArray&) = delete;
 
+  // nullptr if the address space was not available.
+  T* data() const { return values_; }
+  size_t bytes() const { return bytes_; }
   T& operator[](size_t index) const { return values_[index]; }
 
  private:
-  size_t bytes_;
+  const size_t bytes_;
   T* values_;
 };
 

@@ -4,12 +4,10 @@
 // bundled once, and the bundle imports the compiled sources of the service.
 
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
-import { dirname, join, relative, resolve, sep } from "node:path";
-import { fileURLToPath } from "node:url";
+import { dirname, join, relative, resolve } from "node:path";
 import { build, type Plugin } from "esbuild";
+import { compiledSource, isCompiled, root } from "./compiled-source.ts";
 
-const root = fileURLToPath(new URL("../../..", import.meta.url));
-const sources = join(root, "src");
 /** Below the project, so that the bundle finds its packages. */
 const folder = join(root, "node_modules/.cache/shredway-tests");
 
@@ -17,9 +15,8 @@ const compiledSources: Plugin = {
   name: "compiled sources",
   setup(bundling) {
     bundling.onResolve({ filter: /^\..*\.ts$/ }, ({ path, resolveDir }) => {
-      const name = relative(sources, resolve(resolveDir, path));
-      if (name.startsWith(`..${sep}`)) return undefined;
-      return { path: join(root, "dist", name.replace(/ts$/, "js")), external: true };
+      const file = compiledSource(resolve(resolveDir, path));
+      return file === null ? undefined : { path: file, external: true };
     });
   },
 };
@@ -46,7 +43,7 @@ const bundles = new Map<string, Promise<string>>();
 
 /** Arguments of `node` that run the program, a file. Uses tsx where nothing is compiled. */
 export async function childProgramWords(program: string): Promise<readonly string[]> {
-  if (process.env["SHREDWAY_TEST_PROGRAM"] === undefined) return ["--import", "tsx", program];
+  if (!isCompiled()) return ["--import", "tsx", program];
   const file = bundles.get(program) ?? bundle(program);
   bundles.set(program, file);
   return [await file];

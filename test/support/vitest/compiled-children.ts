@@ -2,22 +2,20 @@
 //
 // From source they would start it with tsx, which transforms every source again: a second of CPU time for each.
 
-import { join, relative, sep } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { Plugin } from "vitest/config";
+import { compiledSource, isCompiled, root } from "../processes/compiled-source.ts";
 
-const root = fileURLToPath(new URL("../../..", import.meta.url));
-const sources = join(root, "src");
-const starters = ["gateway/tpu/start-quic-process.ts", "platform/store/sqlite/thread.ts"];
+const starters = ["gateway/tpu/start-quic-process.ts", "platform/store/sqlite/thread.ts"].map(
+  (name) => join(root, "src", name),
+);
 
 export const compiledChildren: Plugin = {
   name: "compiled children",
   transform(code, id) {
-    // Set by ../processes/build-program.ts: without it, nothing may be compiled.
-    if (process.env["SHREDWAY_TEST_PROGRAM"] === undefined) return undefined;
-    const name = relative(sources, id).replaceAll(sep, "/");
-    if (!starters.includes(name)) return undefined;
-    const compiled = pathToFileURL(join(root, "dist", name.replace(/ts$/, "js"))).href;
-    return code.replaceAll("import.meta.url", JSON.stringify(compiled));
+    const compiled = compiledSource(id);
+    if (!isCompiled() || compiled === null || !starters.includes(id)) return undefined;
+    return code.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(compiled).href));
   },
 };
