@@ -46,6 +46,8 @@ Napi::Value FastPathHandle::write_record(Napi::Env env, const std::optional<Take
     const FastSend& send = taken->sends[i];
     record.sends[i] = {send.route, send.loan, send.id, send.wire_bytes, send.sent_ns};
   }
+  record.wire_length = std::min(taken->wire.size(), sizeof record.wire);
+  std::copy_n(taken->wire.begin(), record.wire_length, record.wire);
   std::memcpy(const_cast<uint8_t*>(into.data), &record, sizeof record);
   return Napi::Number::New(env, taken->send_count);
 }
@@ -199,19 +201,25 @@ void FastPathHandle::arm(const Napi::CallbackInfo& info) {
 Napi::Value FastPathHandle::claim(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   uint32_t connection = 0;
+  uint32_t begin = 0;
   Bytes into{};
-  if (!path_ || !read_number(info, 0, "connection", connection) || !read_record(info[1], into))
+  if (!path_ || !read_number(info, 0, "connection", connection) ||
+      !read_number(info, 1, "begin", begin) || !read_record(info[2], into))
     return env.Undefined();
-  const auto taken = path_->claim(connection);
-  if (!taken && path_->take_difference(connection)) return Napi::Number::New(env, -1);
-  return write_record(env, taken, into);
+  const auto claim = path_->claim(connection, begin);
+  if (!claim) return Napi::Number::New(env, path_->take_difference(connection) ? -1 : 0);
+  const Napi::Value sends = write_record(env, claim->taken, into);
+  return claim->is_same ? sends : Napi::Number::New(env, -2);
 }
 
 Napi::Value FastPathHandle::is_taken(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   uint32_t connection = 0;
-  if (!path_ || !read_number(info, 0, "connection", connection)) return env.Undefined();
-  return Napi::Boolean::New(env, path_->is_taken(connection));
+  uint32_t begin = 0;
+  if (!path_ || !read_number(info, 0, "connection", connection) ||
+      !read_number(info, 1, "begin", begin))
+    return env.Undefined();
+  return Napi::Boolean::New(env, path_->is_taken(connection, begin));
 }
 
 void FastPathHandle::unwatch(const Napi::CallbackInfo& info) {

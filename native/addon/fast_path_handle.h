@@ -16,21 +16,24 @@
 
 namespace shredway::addon {
 
-// Result of claim() and send_now(), in the layout that src/relay/data-plane/fast-path.ts reads.
+// Result of claim() and send_now(), in the layout that src/gateway/fast-path/taken-record.ts reads.
 struct TakenRecord {
   uint64_t taken_ns;          // 0
   uint32_t signature_length;  // 8
   uint32_t send_count;        // 12
   char signature[88];         // 16  base58
   struct Send {
-    uint32_t route;             // 0
-    uint32_t loan;              // 4
-    uint32_t id;                // 8
-    uint32_t wire_bytes;        // 12
-    uint64_t sent_ns;           // 16
-  } sends[kFastPathRoutesMax];  // 104
+    uint32_t route;                      // 0
+    uint32_t loan;                       // 4
+    uint32_t id;                         // 8
+    uint32_t wire_bytes;                 // 12
+    uint64_t sent_ns;                    // 16
+  } sends[kFastPathRoutesMax];           // 104
+  uint64_t wire_length;                  // 488
+  uint8_t wire[kTransactionV1BytesMax];  // 496
 };
-static_assert(sizeof(TakenRecord) == 104 + 24 * kFastPathRoutesMax);
+static_assert(kFastPathRoutesMax == 16);
+static_assert(sizeof(TakenRecord) == 496 + kTransactionV1BytesMax);
 
 // In the QUIC process: (descriptor, sequence, connection, bytes) -> false: the channel is full or
 // closed.
@@ -60,10 +63,10 @@ class FastPathHandle : public Napi::ObjectWrap<FastPathHandle> {
   void forget(const Napi::CallbackInfo& info);  // (connection)
   void forget_all(const Napi::CallbackInfo& info);
   void arm(const Napi::CallbackInfo& info);  // (connection, received bytes modulo 2^32)
-  // (connection, into: a TakenRecord) -> number of sends; 0: nothing was taken, -1: and the request
-  // has another form
+  // (connection, begin of the request modulo 2^32, into: a TakenRecord) -> number of sends; 0:
+  // nothing was taken, -1: and the request has another form, -2: another request was taken
   Napi::Value claim(const Napi::CallbackInfo& info);
-  Napi::Value is_taken(const Napi::CallbackInfo& info);  // (connection)
+  Napi::Value is_taken(const Napi::CallbackInfo& info);  // (connection, begin of the request)
   void unwatch(const Napi::CallbackInfo& info);          // (connection)
   // () -> the descriptor of the QUIC process, which the caller closes; -1: not possible
   Napi::Value open_offers(const Napi::CallbackInfo& info);

@@ -180,7 +180,7 @@ void FastPath::arm(uint32_t connection, uint32_t received) {
   known.generation++;
 }
 
-std::optional<TakenRequest> FastPath::claim(uint32_t connection) {
+std::optional<FastPath::Claim> FastPath::claim(uint32_t connection, uint32_t begin) {
   std::unique_lock lock(mutex_);
   if (connection >= connections_.size()) return {};
   // The thread writes to sockets that never make it wait.
@@ -192,7 +192,7 @@ std::optional<TakenRequest> FastPath::claim(uint32_t connection) {
   known.generation++;
   if (!is_sent) return {};
   remove_unclaimed_locked(known.taken_key);
-  return known.taken;
+  return Claim{std::move(known.taken), known.received == begin};
 }
 
 bool FastPath::take_difference(uint32_t connection) {
@@ -201,11 +201,12 @@ bool FastPath::take_difference(uint32_t connection) {
   return std::exchange(connections_[connection].is_different, false);
 }
 
-bool FastPath::is_taken(uint32_t connection) {
+bool FastPath::is_taken(uint32_t connection, uint32_t begin) {
   const std::scoped_lock lock(mutex_);
   if (connection >= connections_.size()) return false;
-  const Stage stage = connections_[connection].stage;
-  return stage == Stage::sending || stage == Stage::sent;
+  const Connection& known = connections_[connection];
+  const bool is_sent = known.stage == Stage::sending || known.stage == Stage::sent;
+  return is_sent && known.received == begin;
 }
 
 void FastPath::unwatch(uint32_t connection) {

@@ -120,13 +120,18 @@ class FastPath {
   // JavaScript has read `received` bytes (modulo 2^32) of the connection, and its next request may
   // be taken.
   void arm(uint32_t connection, uint32_t received);
-  // Returns the sends for the request that JavaScript reads now, at most once for each request.
-  // Afterwards it is not taken any more.
-  std::optional<TakenRequest> claim(uint32_t connection);
+  struct Claim {
+    TakenRequest taken;
+    bool is_same = false;  // it was sent for what JavaScript has read
+  };
+  // Returns the sends for the request that JavaScript handles now, at most once for each request.
+  // Afterwards it is not taken any more. `begin`: the bytes of the connection before the request
+  // (modulo 2^32).
+  std::optional<Claim> claim(uint32_t connection, uint32_t begin);
   // Whether a request since the last call did not repeat the pattern.
   bool take_difference(uint32_t connection);
-  // Whether `claim` would return something; never stops a check.
-  bool is_taken(uint32_t connection);
+  // Whether `claim` would return sends for this request; never stops a check.
+  bool is_taken(uint32_t connection, uint32_t begin);
   // Claim before. The descriptor is closed.
   void unwatch(uint32_t connection);
 
@@ -138,13 +143,9 @@ class FastPath {
   void watch_offers(uint64_t connection, uint32_t key, uint64_t until_ns);
   // A check under way ends without a send.
   void forget_offers(uint64_t connection);
-  struct OfferClaim {
-    TakenRequest taken;
-    bool is_same = false;  // the bytes are those that were offered
-  };
   // Returns the sends for the offer with this number, at most once. Afterwards it is not taken any
   // more. `wire`: the transaction that JavaScript has read.
-  std::optional<OfferClaim> claim_offer(uint64_t sequence, std::span<const uint8_t> wire);
+  std::optional<Claim> claim_offer(uint64_t sequence, std::span<const uint8_t> wire);
   // Whether `claim_offer` would return something; never stops a check.
   bool is_offer_taken(uint64_t sequence);
   // Closes the channel. Returns what was not claimed, one for each call.

@@ -39,16 +39,18 @@ void FastPath::forget_offers(uint64_t connection) {
   offers_.forget(connection);
 }
 
-std::optional<FastPath::OfferClaim> FastPath::claim_offer(uint64_t sequence,
-                                                          std::span<const uint8_t> wire) {
+std::optional<FastPath::Claim> FastPath::claim_offer(uint64_t sequence,
+                                                     std::span<const uint8_t> wire) {
   std::unique_lock lock(mutex_);
   // The thread writes to sockets that never make it wait.
   changed_.wait(lock, [&] { return !offers_.is_sending(sequence); });
-  const auto claim = offers_.claim(sequence);
+  auto claim = offers_.claim(sequence);
   if (claim.was_checked) counts_.late++;
   if (!claim.taken) return {};
   remove_unclaimed_locked(claim.taken->key);
-  return OfferClaim{claim.taken->request, std::ranges::equal(claim.taken->bytes, wire)};
+  TakenRequest& request = claim.taken->request;
+  const bool is_same = std::ranges::equal(request.wire, wire);
+  return Claim{std::move(request), is_same};
 }
 
 bool FastPath::is_offer_taken(uint64_t sequence) {
@@ -126,10 +128,10 @@ bool FastPath::reserve_offer(const OfferLook& look, bool is_valid) {
 
 void FastPath::finish_offer(const OfferLook& look) {
   const std::scoped_lock lock(mutex_);
-  const TakenRequest taken = settle_locked(look.candidate, workspace_);
+  TakenRequest taken = settle_locked(look.candidate, workspace_);
   if (taken.send_count > 0) {
     counts_.taken++;
-    offers_.end_sent(look.key, taken, look.candidate.wire);
+    offers_.end_sent(look.key, std::move(taken));
   } else {
     remove_unclaimed_locked(look.key);
     offers_.end();

@@ -198,6 +198,7 @@ TakenRequest FastPath::settle_locked(const Candidate& candidate, const Workspace
                                        static_cast<uint32_t>(candidate.wire.size()),
                                        writing.sent_ns};
   }
+  if (taken.send_count > 0) taken.wire.assign(candidate.wire.begin(), candidate.wire.end());
   return taken;
 }
 

@@ -34,9 +34,9 @@ bool Offers::begin(uint64_t sequence, uint64_t connection) {
   return true;
 }
 
-void Offers::end_sent(uint32_t key, const TakenRequest& request, std::span<const uint8_t> bytes) {
+void Offers::end_sent(uint32_t key, TakenRequest request) {
   stage_ = Stage::none;
-  taken_.push_back({current_, key, request, {bytes.begin(), bytes.end()}});
+  taken_.push_back({current_, key, std::move(request)});
 }
 
 Offers::Claim Offers::claim(uint64_t sequence) {

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -31,7 +30,6 @@ class Offers {
     uint64_t sequence;
     uint32_t key;
     TakenRequest request;
-    std::vector<uint8_t> bytes;  // of the transaction
   };
   struct Claim {
     std::optional<Taken> taken;
@@ -54,7 +52,7 @@ class Offers {
   bool is_sending() const { return stage_ == Stage::sending; }
   bool is_sending(uint64_t sequence) const { return is_sending() && sequence == current_; }
   void end() { stage_ = Stage::none; }
-  void end_sent(uint32_t key, const TakenRequest& request, std::span<const uint8_t> bytes);
+  void end_sent(uint32_t key, TakenRequest request);
 
   // Once for each number, and not while its offer is sent.
   Claim claim(uint64_t sequence);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace shredway {
 
@@ -24,6 +25,7 @@ struct TakenRequest {
   uint32_t signature_length = 0;
   uint32_t send_count = 0;
   std::array<FastSend, kFastPathRoutesMax> sends;
+  std::vector<uint8_t> wire;  // the transaction
 };
 
 }  // namespace shredway

@@ -199,7 +199,14 @@ class FastPathLab {
     return path->learn(number, lab_head("9"), lab_body("AQID"), TransactionTextEncoding::base64,
                        kLabKey, until_ns);
   }
-  void arm() { path->arm(connection, received); }
+  void arm() { path->arm(connection, begin = received); }
+  std::optional<TakenRequest> claim() {
+    auto claim = path->claim(connection, begin);
+    if (!claim) return {};
+    CHECK(claim->is_same);
+    return std::move(claim->taken);
+  }
+  bool is_taken() { return path->is_taken(connection, begin); }
   // Writes as the caller, and waits until the bytes have arrived.
   void write(const std::string& text) {
     const size_t before = waiting_bytes(caller.far);
@@ -216,11 +223,11 @@ class FastPathLab {
   void wait_for_thread() {
     for (int round = 0; round < 2; round++) {
       const uint64_t before = path->counts().different;
-      path->arm(witness_, witness_received_++);
+      path->arm(witness_, witness_received_);
       send_text(witness_pair_.near, "x");
       CHECK(wait_until([&] { return path->counts().different > before; }));
       CHECK_EQ(receive_text(witness_pair_.far, 1), "x");
-      CHECK(!path->claim(witness_));
+      CHECK(!path->claim(witness_, witness_received_++));
     }
   }
   // Writes a request, lets the thread look at it, and reads it.
@@ -228,7 +235,7 @@ class FastPathLab {
     write(request);
     wait_for_thread();
     CHECK_EQ(read(request.size()), request);
-    return path->claim(connection);
+    return claim();
   }
   // The request is left to JavaScript.
   void check_left(const std::string& request) {
@@ -250,6 +257,7 @@ class FastPathLab {
   TcpPair caller, partner;  // caller: near; gateway: caller.far and partner.near
   uint32_t connection = 0, loan = 0;
   uint32_t received = 0;  // bytes of the caller that JavaScript has read
+  uint32_t begin = 0;     // of the armed request
   std::unique_ptr<FastPath> path;
 
  private:

@@ -56,7 +56,7 @@ void spin(std::mt19937_64& random) {
 // sent on any machine.
 void pass_time(FastPathLab& lab, size_t round, std::mt19937_64& random) {
   if (round % 8 > 0) spin(random);
-  else CHECK(wait_until([&] { return lab.path->is_taken(lab.connection); }));
+  else CHECK(wait_until([&] { return lab.is_taken(); }));
 }
 
 // Ids of the requests in what a partner received.
@@ -85,7 +85,7 @@ TEST(submission_fast_path_sends_nothing_from_inside_of_a_body) {
     lab.write(head);
     lab.wait_for_thread();
     lab.read(head.size());
-    CHECK(!lab.path->claim(lab.connection));
+    CHECK(!lab.claim());
     lab.path->arm(lab.connection, lab.received + static_cast<uint32_t>(wrong));
     CHECK(!lab.serve(inner));
     // As it was armed before the head.
@@ -110,7 +110,7 @@ TEST(submission_fast_path_sends_nothing_after_javascript_read_a_part) {
     lab.write(request.substr(part));
     lab.wait_for_thread();
     lab.read(request.size() - part);
-    CHECK(!lab.path->claim(lab.connection));
+    CHECK(!lab.claim());
   }
   // The outer request is complete at once, and JavaScript reads its head only.
   const std::string head = lab_head(std::to_string(request.size())) + "\r\n\r\n";
@@ -120,7 +120,7 @@ TEST(submission_fast_path_sends_nothing_after_javascript_read_a_part) {
   lab.read(head.size());
   lab.wait_for_thread();
   lab.read(request.size());
-  CHECK(!lab.path->claim(lab.connection));
+  CHECK(!lab.claim());
   CHECK_EQ(receive_now(lab.partner.far), "");
   lab.check_sent(tip_transaction(1));
 }
@@ -198,10 +198,10 @@ TEST(submission_fast_path_takes_a_bounded_number_that_is_not_claimed) {
   CHECK_EQ(lab.path->counts().unclaimed, kMax);
   call(kMax);
   usleep(20'000);
-  CHECK(!lab.path->is_taken(connections[kMax]));
-  CHECK(!lab.path->claim(connections[kMax]));
+  CHECK(!lab.path->is_taken(connections[kMax], 0));
+  CHECK(!lab.path->claim(connections[kMax], 0));
   CHECK_EQ(lab.path->counts().taken, uint64_t{kMax});
-  for (uint32_t i = 0; i < kMax; i++) CHECK(lab.path->claim(connections[i]).has_value());
+  for (uint32_t i = 0; i < kMax; i++) CHECK(lab.path->claim(connections[i], 0).has_value());
   CHECK_EQ(lab.path->counts().unclaimed, uint32_t{0});
   // Each was written to the same socket, by its own loan.
   std::string received;
@@ -227,13 +227,13 @@ TEST(submission_fast_path_stops_and_sends_nothing_more) {
   lab.path->stop();
   // A request that was sent before is still reported.
   lab.read(taken_request.size());
-  CHECK(lab.path->claim(lab.connection).has_value());
+  CHECK(lab.claim().has_value());
   CHECK_EQ(partner_ids(receive_now(lab.partner.far)).size(), size_t{1});
   lab.path->lend_again(lab.loan, kForever);
   lab.arm();
   lab.write(lab_request(tip_transaction(2)));
   usleep(20'000);
-  CHECK(!lab.path->claim(lab.connection));
+  CHECK(!lab.claim());
   CHECK_EQ(receive_now(lab.partner.far), "");
   CHECK(lab.path->reclaim(lab.loan));
   lab.path->release(lab.loan);
@@ -262,7 +262,7 @@ TEST(submission_fast_path_forgets_connections) {
   lab.path->lend_again(9999, 0);
   lab.path->release(9999);
   CHECK(lab.path->reclaim(9999));
-  CHECK(!lab.path->claim(9999) && !lab.path->is_taken(9999) && !lab.learn(9999));
+  CHECK(!lab.path->claim(9999, 0) && !lab.path->is_taken(9999, 0) && !lab.learn(9999));
   CHECK(!lab.path->watch(-1) && !lab.path->lend(0, -1, kForever));
 }
 
@@ -284,11 +284,11 @@ TEST(submission_fast_path_reports_every_send_whenever_it_is_claimed) {
     pass_time(lab, i, random);
     const bool is_read_first = random() % 4 != 0;
     if (is_read_first) CHECK_EQ(lab.read(requests[i].size()), requests[i]);
-    if (random() % 4 == 0) (void)lab.path->is_taken(lab.connection);
-    const auto taken = lab.path->claim(lab.connection);
+    if (random() % 4 == 0) (void)lab.is_taken();
+    const auto taken = lab.claim();
     const std::string partner = receive_now(lab.partner.far);
     if (!is_read_first) CHECK_EQ(lab.read(requests[i].size()), requests[i]);
-    CHECK(!lab.path->claim(lab.connection));
+    CHECK(!lab.claim());
     if (!taken) {
       left++;
       CHECK_EQ(partner, "");
@@ -330,7 +330,7 @@ TEST(submission_fast_path_gives_a_connection_back_or_writes_to_it) {
       CHECK_EQ(receive_text(lab.partner.far, 4), "mine");
     }
     lab.read(requests[i].size());
-    const auto taken = lab.path->claim(lab.connection);
+    const auto taken = lab.claim();
     CHECK_EQ(taken.has_value(), !is_back);
     const std::vector<uint32_t> ids = partner_ids(receive_now(lab.partner.far));
     CHECK_EQ(ids.size(), size_t{is_back ? 0u : 1u});
@@ -358,7 +358,7 @@ TEST(submission_fast_path_ends_connections_at_any_time) {
     if (first == 0) lab.path->forget_all();
     if (first == 1) lab.path->release(lab.loan);
     if (first == 2) lab.path->forget(lab.connection);
-    claimed += lab.path->claim(lab.connection).has_value();
+    claimed += lab.claim().has_value();
     lab.path->unwatch(lab.connection);
     if (first != 1) lab.path->release(lab.loan);
     written += partner_ids(receive_now(lab.partner.far)).size();
@@ -405,10 +405,10 @@ TEST(submission_fast_path_follows_decisions_at_once) {
     if (decision == 2) lab.path->forget_all();
     if (decision == 3) lab.path->note(signatures[i]);
     if (decision == 4) lab.path->allow(kLabKey, 0);
-    const bool is_taken = lab.path->is_taken(lab.connection);
+    const bool is_taken = lab.is_taken();
     spin(random);
     CHECK_EQ(lab.read(requests[i].size()), requests[i]);
-    CHECK_EQ(lab.path->claim(lab.connection).has_value(), is_taken);
+    CHECK_EQ(lab.claim().has_value(), is_taken);
     CHECK_EQ(partner_ids(receive_now(lab.partner.far)).size(), size_t{is_taken ? 1u : 0u});
     lab.path->set_rules(rules, 1000);
     lab.path->allow(kLabKey, 1000);

@@ -32,12 +32,12 @@ TEST(submission_fast_path_sends_a_repeated_request_once) {
   lab.arm();
   lab.write(request);
   CHECK(wait_until([&] { return lab.path->counts().taken == 1; }));
-  CHECK(lab.path->is_taken(lab.connection));
+  CHECK(lab.is_taken());
   CHECK_EQ(lab.path->counts().unclaimed, uint32_t{1});
   lab.arm();  // ignored until it is claimed
   // Every byte is still there for JavaScript.
   CHECK_EQ(lab.read(request.size()), request);
-  const auto taken = lab.path->claim(lab.connection);
+  const auto taken = lab.claim();
   CHECK(taken.has_value());
   if (!taken) return;
   CHECK_EQ(taken_signature(*taken), signature_of(transaction));
@@ -46,17 +46,30 @@ TEST(submission_fast_path_sends_a_repeated_request_once) {
   CHECK_EQ(sent.route, uint32_t{0});
   CHECK_EQ(sent.loan, lab.loan);
   CHECK_EQ(sent.wire_bytes, static_cast<uint32_t>(transaction.size()));
+  CHECK(taken->wire == transaction);
   CHECK(begun_ns <= taken->taken_ns && taken->taken_ns <= sent.sent_ns);
   CHECK(sent.sent_ns <= clock_ns(CLOCK_MONOTONIC));
   const std::string expected = partner_request(lab_route(), sent.id, transaction);
   CHECK_EQ(receive_text(lab.partner.far, expected.size()), expected);
   // Once each.
-  CHECK(!lab.path->claim(lab.connection));
-  CHECK(!lab.path->is_taken(lab.connection));
+  CHECK(!lab.claim());
+  CHECK(!lab.is_taken());
   lab.wait_for_thread();
   CHECK_EQ(receive_now(lab.partner.far), "");
   CHECK_EQ(lab.path->counts().unclaimed, uint32_t{0});
   CHECK(!lab.path->reclaim(lab.loan));
+}
+
+TEST(submission_fast_path_names_sends_that_another_request_claims) {
+  FastPathLab lab;
+  const std::string request = lab_request(tip_transaction(1));
+  lab.arm();
+  lab.write(request);
+  CHECK(wait_until([&] { return lab.path->counts().taken == 1; }));
+  CHECK(lab.is_taken() && !lab.path->is_taken(lab.connection, lab.begin + 1));
+  const auto claim = lab.path->claim(lab.connection, lab.begin + 1);
+  CHECK(claim && !claim->is_same && claim->taken.send_count == 1);
+  CHECK(!lab.claim());
 }
 
 TEST(submission_fast_path_sends_many_requests_of_a_connection) {
@@ -84,15 +97,15 @@ TEST(submission_fast_path_sends_a_request_that_arrives_in_parts) {
   const size_t head_bytes = request.find("\r\n\r\n") + 4;
   lab.arm();
   for (size_t at = 0; at < request.size();) {
-    CHECK(!lab.path->is_taken(lab.connection));
+    CHECK(!lab.is_taken());
     const size_t bytes = std::min(at == 0 ? head_bytes : size_t{97}, request.size() - at);
     lab.write(request.substr(at, bytes));
     lab.wait_for_thread();
     at += bytes;
   }
-  CHECK(lab.path->is_taken(lab.connection));
+  CHECK(lab.is_taken());
   lab.read(request.size());
-  const auto taken = lab.path->claim(lab.connection);
+  const auto taken = lab.claim();
   CHECK(taken && taken->send_count == 1);
   if (taken)
     CHECK_EQ(receive_now(lab.partner.far),
@@ -160,7 +173,7 @@ TEST(submission_fast_path_sends_nothing_without_rules) {
   lab.arm();
   lab.write(request);
   give_time();
-  CHECK(!lab.path->claim(lab.connection));
+  CHECK(!lab.claim());
   lab.read(request.size());
   lab.path->set_rules(lab_inspector(), 1000);
   lab.wait_for_thread();
@@ -173,7 +186,7 @@ TEST(submission_fast_path_sends_nothing_unless_armed) {
   const std::string request = lab_request(tip_transaction(1));
   CHECK(!lab.serve(request));
   lab.arm();
-  CHECK(!lab.path->claim(lab.connection));  // a claim disarms
+  CHECK(!lab.claim());  // a claim disarms
   CHECK(!lab.serve(request));
   // Arming covers one request.
   lab.check_sent(tip_transaction(2));
@@ -196,10 +209,10 @@ TEST(submission_fast_path_sends_as_many_as_the_key_may) {
   lab.arm();
   lab.write(request);
   lab.wait_for_thread();
-  CHECK(lab.path->is_taken(lab.connection));
+  CHECK(lab.is_taken());
   lab.path->allow(kLabKey, 1);
   lab.read(request.size());
-  CHECK(lab.path->claim(lab.connection).has_value());
+  CHECK(lab.claim().has_value());
   (void)receive_now(lab.partner.far);
   lab.path->lend_again(lab.loan, kForever);
   lab.check_left(lab_request(tip_transaction(5)));
@@ -219,7 +232,7 @@ TEST(submission_fast_path_charges_the_key_of_the_pattern) {
   CHECK(lab.path->learn(lab.connection, lab_head("9"), lab_body("AQID"),
                         TransactionTextEncoding::base64, kLabKey + 1, kForever));
   lab.read(request.size());
-  CHECK(lab.path->claim(lab.connection).has_value());
+  CHECK(lab.claim().has_value());
   (void)receive_now(lab.partner.far);
   lab.path->lend_again(lab.loan, kForever);
   lab.path->allow(kLabKey + 1, 1);
@@ -317,7 +330,7 @@ TEST(submission_fast_path_sends_nothing_after_its_time) {
   const auto now_ns = [] { return clock_ns(CLOCK_MONOTONIC); };
   CHECK(lab.learn(lab.connection, now_ns()));
   lab.check_left(lab_request(tip_transaction(1)));
-  (void)lab.path->claim(lab.connection);
+  (void)lab.claim();
   CHECK(lab.learn(lab.connection));
   CHECK(lab.path->reclaim(lab.loan));
   lab.path->lend_again(lab.loan, now_ns());
@@ -348,7 +361,7 @@ TEST(submission_fast_path_sends_nothing_after_it_forgot) {
   lab.write(request);
   give_time();
   lab.read(request.size());
-  CHECK(!lab.path->claim(lab.connection));
+  CHECK(!lab.claim());
   CHECK_EQ(receive_now(lab.partner.far), "");
 }
 

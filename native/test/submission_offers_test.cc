@@ -23,7 +23,7 @@ TakenRequest request_of(uint64_t sequence) {
 bool send(Offers& offers, uint64_t sequence) {
   if (!offers.begin(sequence, 1)) return false;
   offers.begin_to_send();
-  offers.end_sent(7, request_of(sequence), {});
+  offers.end_sent(7, request_of(sequence));
   return true;
 }
 

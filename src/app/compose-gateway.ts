@@ -128,6 +128,7 @@ function makePipeline(components: GatewayComponents): Pipeline {
       clock,
       log,
       routes: () => routes.routes(),
+      closingRoutes: () => routes.closingRoutes(),
       policy: () => tables.policy,
       store: store.submissions,
       landings: landings,

@@ -3,7 +3,8 @@
 import type { RouteConfig } from "./schema.ts";
 
 /** Whether the fast path may use the route, whose partner then gets sendTransaction without TLS at any time. */
-export function isOnFastPath({ kind, transactions, url }: RouteConfig): boolean {
-  const sendsByHttp = kind === "swqos" || kind === "block-builder" || kind === "scheduler";
-  return sendsByHttp && transactions && url !== undefined && new URL(url).protocol === "http:";
+export function isOnFastPath({ kind, format, transactions, url }: RouteConfig): boolean {
+  const isScheduler = kind === "scheduler" && format === "json-rpc";
+  const sendsCalls = kind === "swqos" || kind === "block-builder" || isScheduler;
+  return sendsCalls && transactions && url !== undefined && new URL(url).protocol === "http:";
 }

@@ -25,6 +25,8 @@ export interface FastPathConnections {
   connection(descriptor: () => number | undefined): CallerConnection | null;
 }
 
+/** The addon counts the bytes of a connection modulo this number. */
+const uint32 = 2 ** 32;
 /** After a lesson, the same head is taught again no sooner. */
 const freshMs = 100;
 const record = new Uint8Array(takenRecordBytes);
@@ -35,6 +37,8 @@ export class CallerConnection implements FastConnection {
   #number: number | null = null;
   /** The system refused to watch it. */
   #isRefused = false;
+  /** Place of the request that is handled, among all bytes of the connection. */
+  #beginByte = 0;
   /** The sends for the request that is handled; undefined: not claimed yet. */
   #taken: TakenRequest | null | undefined;
   /** Head of the newest lesson. */
@@ -56,7 +60,7 @@ export class CallerConnection implements FastConnection {
   get isTaken(): boolean {
     if (this.#number === null) return false;
     return this.#taken === undefined
-      ? this.#host.native.isTaken(this.#number)
+      ? this.#host.native.isTaken(this.#number, this.#beginByte % uint32)
       : this.#taken !== null;
   }
 
@@ -77,14 +81,19 @@ export class CallerConnection implements FastConnection {
     if (this.#number !== null) this.#host.native.forget(this.#number);
   }
 
+  /** A request is handled next. `beginByte`: its place among all bytes of the connection. */
+  beginning(beginByte: number): void {
+    this.#beginByte = beginByte;
+  }
+
   /**
-   * The response to the present request leaves. `receivedBytes`: everything that was read from the
-   * connection, if nothing of it belongs to a next request; otherwise null.
+   * The response to the present request leaves. `nextByte`: where the next request begins, if nothing of it was
+   * read; otherwise null.
    */
-  answering(receivedBytes: number | null): void {
+  answering(nextByte: number | null): void {
     if (this.#number === null) return;
     this.#settle();
-    if (receivedBytes !== null) this.#host.native.arm(this.#number, receivedBytes % 2 ** 32);
+    if (nextByte !== null) this.#host.native.arm(this.#number, nextByte % uint32);
   }
 
   closed(): void {
@@ -103,9 +112,10 @@ export class CallerConnection implements FastConnection {
   }
 
   #claimed(number: number): TakenRequest | null {
-    const sends = this.#host.native.claim(number, record);
+    const sends = this.#host.native.claim(number, this.#beginByte % uint32, record);
     if (sends > 0) return readTakenRecord(record);
-    if (sends < 0) this.#head = null; // the next lesson is another one
+    if (sends === -1) this.#head = null; // the next lesson is another one
+    if (sends === -2) this.#host.abandoned(readTakenRecord(record));
     return null;
   }
 

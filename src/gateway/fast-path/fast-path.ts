@@ -114,7 +114,7 @@ export class FastPath implements FastPathHost, FastPathConnections {
    */
   send(wire: Uint8Array): TakenRequest | null {
     if (this.#isClosed || this.native.sendNow(wire, this.#record) === 0) return null;
-    return readTakenRecord(this.#record);
+    return readTakenRecord(this.#record, wire);
   }
 
   /** Every connection has to show again that its requests are accepted. */

@@ -127,7 +127,7 @@ class OfferedStream implements FastConnection {
     this.#open.delete(this);
     const { sequence, bytes } = this.#stream;
     const sends = this.#host.native.claimOffer(sequence, bytes, record);
-    this.#taken = sends > 0 ? readTakenRecord(record) : null;
+    this.#taken = sends > 0 ? readTakenRecord(record, bytes) : null;
     // An attacker who controls the process may offer another transaction than it passes on.
     if (sends < 0) this.#host.abandoned(readTakenRecord(record));
     return this.#taken;

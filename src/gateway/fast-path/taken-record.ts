@@ -6,10 +6,16 @@ const headBytes = 104;
 const sendBytes = 24;
 const sendsMax = 16;
 const signatureAt = 16;
+/** As kTransactionV1BytesMax in native/transaction/wire.h. */
+const transactionBytesMax = 4096;
 
-export const takenRecordBytes = headBytes + sendsMax * sendBytes;
+const wireLengthAt = headBytes + sendsMax * sendBytes;
+const wireAt = wireLengthAt + 8;
 
-export function readTakenRecord(record: Uint8Array): TakenRequest {
+export const takenRecordBytes = wireAt + transactionBytesMax;
+
+/** `wire`: the transaction, if the caller has it. */
+export function readTakenRecord(record: Uint8Array, wire?: Uint8Array): TakenRequest {
   const view = new DataView(record.buffer, record.byteOffset, takenRecordBytes);
   const length = view.getUint32(8, true);
   const signature = Buffer.from(record.buffer, record.byteOffset + signatureAt, length);
@@ -22,5 +28,11 @@ export function readTakenRecord(record: Uint8Array): TakenRequest {
       sentNs: view.getBigUint64(at + 16, true),
     };
   });
-  return new TakenRequest(signature.toString("latin1"), view.getBigUint64(0, true), sends);
+  const wireEnd = wireAt + view.getUint32(wireLengthAt, true);
+  return new TakenRequest({
+    signature: signature.toString("latin1"),
+    takenNs: view.getBigUint64(0, true),
+    wire: wire ?? Buffer.from(record.subarray(wireAt, wireEnd)),
+    sends,
+  });
 }

@@ -16,8 +16,6 @@ const acceptorsPerSocket = 16;
 /** The part of a socket of node:net that connections of callers use. */
 export interface CallerSocket extends Duplex {
   readonly remoteAddress?: string | undefined;
-  /** Bytes that were received. */
-  readonly bytesRead: number;
   /** Its number for the fast path; absent: the descriptor of a socket of node:net. */
   readonly descriptor?: number;
   /** Emits "timeout" after a time without activity; 0: never. */

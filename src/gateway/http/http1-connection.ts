@@ -82,7 +82,7 @@ export class Http1Connection {
       ? null
       : (host.fastPath?.connection(() => socket.descriptor ?? descriptorOf(socket)) ?? null);
     this.#reader = new RequestReader({
-      head: (head, bytes) => this.#head(head, bytes),
+      head: (head, bytes, begin) => this.#head(head, bytes, begin),
       body: (piece, isLast) => this.#body(piece, isLast),
     });
     socket.on("error", nothing); // "close" follows
@@ -116,13 +116,15 @@ export class Http1Connection {
     return this.#host.dateLine();
   }
 
-  answering(request: Http1Request): void {
+  answering(request: Http1Request, isLast: boolean): void {
     const isNextAtFront =
+      !isLast &&
       this.#requests.length === 1 &&
       this.#requests[0] === request &&
       !this.#reader.isInHead &&
       !this.#reader.isInBody;
-    this.#fastPath?.answering(isNextAtFront ? this.socket.bytesRead : null);
+    // Not all bytes that the socket has read: the piece that is read now may have more requests.
+    this.#fastPath?.answering(isNextAtFront ? this.#reader.readBytes : null);
   }
 
   answered(request: Http1Request, isLast: boolean): void {
@@ -175,14 +177,14 @@ export class Http1Connection {
     else this.#deadlineMs = this.#host.nowMs() + lingerMs;
   };
 
-  #head(head: RequestHead, bytes: Uint8Array): void {
+  #head(head: RequestHead, bytes: Uint8Array, begin: number): void {
     const isFull = this.#requests.length > waitingMax;
     if (isFull || this.socket.writableLength > unsentBytesMax) {
       this.#reader.stop();
       this.socket.destroy();
       return;
     }
-    const request = new Http1Request(this, head, this.#headOf(head, bytes));
+    const request = new Http1Request(this, head, { head: this.#headOf(head, bytes), begin });
     if (head.isWebSocketUpgrade) this.#reader.stop({ keepsRest: true });
     this.#newest = request;
     this.#requests.push(request);
@@ -225,6 +227,7 @@ export class Http1Connection {
   #begin(request: Http1Request): void {
     if (this.socket.destroyed || request.isBegun) return;
     this.#waitingBytes -= request.begin();
+    this.#fastPath?.beginning(request.beginByte);
     if (request.isWebSocketUpgrade) this.#host.upgrade(this, request, this.#reader.rest);
     else this.#host.handle(request);
   }

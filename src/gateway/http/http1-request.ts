@@ -17,8 +17,8 @@ const copiedBytesMax = 64 * 1024;
 interface RequestConnection {
   readonly socket: CallerSocket;
   dateLine(): string;
-  /** The response is written next. */
-  answering(request: Http1Request): void;
+  /** The response is written next; `isLast`: the connection ends behind it. */
+  answering(request: Http1Request, isLast: boolean): void;
   /** The response was written; `isLast`: the connection ends behind it. */
   answered(request: Http1Request, isLast: boolean): void;
   /** The client reads slowly: calls `sent` or `abort` of the request later. */
@@ -51,6 +51,8 @@ export class DateLine {
 
 export class Http1Request implements EngineResponse {
   readonly head: HttpHead;
+  /** Its place among all bytes of the connection. */
+  readonly beginByte: number;
   readonly isKeptAlive: boolean;
   readonly isWebSocketUpgrade: boolean;
   readonly #connection: RequestConnection;
@@ -69,10 +71,15 @@ export class Http1Request implements EngineResponse {
   #aborted: () => void = nothing;
   #writable: ((offset: number) => boolean) | undefined;
 
-  constructor(connection: RequestConnection, read: RequestHead, head: HttpHead) {
+  constructor(
+    connection: RequestConnection,
+    read: RequestHead,
+    { head, begin }: { readonly head: HttpHead; readonly begin: number },
+  ) {
     this.#connection = connection;
     this.#head = read;
     this.head = head;
+    this.beginByte = begin;
     this.isWebSocketUpgrade = read.isWebSocketUpgrade;
     this.isKeptAlive = read.isKeptAlive && !read.isWebSocketUpgrade;
     this.#isLast = !this.isKeptAlive;
@@ -179,7 +186,7 @@ export class Http1Request implements EngineResponse {
     const { socket } = this.#connection;
     this.#isAnswered = true;
     if (socket.destroyed) return false;
-    this.#connection.answering(this);
+    this.#connection.answering(this, this.#isLast);
     const isText = typeof body === "string";
     const bytes = isText ? Buffer.byteLength(body) : (body?.byteLength ?? 0);
     const length = body === undefined ? "" : `Content-Length: ${bytes}\r\n`;

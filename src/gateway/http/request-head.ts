@@ -32,6 +32,8 @@ const invalid: RequestProblem = { status: 400, expected: "a request of HTTP/1.1"
 const requestLine =
   /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([\x21-\x7e\x80-\xff]+) HTTP\/([0-9])\.([0-9])$/;
 const fieldName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+/** Optional white space around a value (RFC 9110, 5.6.3). trim() would also remove characters that belong to it. */
+const outerSpace = /^[\t ]+|[\t ]+$/g;
 const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** More digits than any limit on bodies. */
 const lengthText = /^[0-9]{1,15}$/;
@@ -82,7 +84,7 @@ function parseFields(text: string, begin: number): string[] | null {
     const name = text.slice(at, colon);
     const value = text.slice(colon + 1, end);
     if (!fieldName.test(name) || !fieldValue.test(value)) return null;
-    fields.push(name.toLowerCase(), value.trim());
+    fields.push(name.toLowerCase(), value.replaceAll(outerSpace, ""));
     at = end + 2;
   }
   return fields;
@@ -100,7 +102,7 @@ function valueIn(fields: readonly string[], name: string): string | undefined {
 
 function hasToken(list: string, token: string): boolean {
   if (list === "" || list === "keep-alive") return false;
-  return list.split(",").some((one) => one.trim() === token);
+  return list.split(",").some((one) => one.replaceAll(outerSpace, "") === token);
 }
 
 function bodyBytesOf(header: RequestHead["header"]): number | null | RequestProblem {

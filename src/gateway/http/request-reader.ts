@@ -15,8 +15,11 @@ const lineFeed = 10;
 
 /** Calls of the reader, in the order of the bytes. */
 interface RequestReaderListener {
-  /** A head, before its body. `bytes` without the empty line; repetitions have the same object. */
-  head(head: RequestHead, bytes: Uint8Array): void;
+  /**
+   * A head, before its body. `bytes` without the empty line; repetitions have the same object. `begin`: its
+   * place among all bytes of the connection.
+   */
+  head(head: RequestHead, bytes: Uint8Array, begin: number): void;
   /** The piece is valid until the call returns. A request without a body has one empty piece. */
   body(piece: Uint8Array, isLast: boolean): void;
 }
@@ -36,6 +39,9 @@ export class RequestReader {
   /** The part of a head that has arrived; empty: none. */
   #partial: Buffer = noBytes;
   #partialBytes = 0;
+  /** Bytes of the connection before the present piece. */
+  #earlierBytes = 0;
+  #readBytes = 0;
   /** The newest head and its bytes: clients repeat their heads, and a repeated one is not parsed again. */
   #lastHead: RequestHead | undefined;
   #lastBytes: Buffer = noBytes;
@@ -60,6 +66,13 @@ export class RequestReader {
     return this.#state !== "head" && this.#state !== "stopped";
   }
 
+  /**
+   * Bytes up to the end of the newest head or body. The piece that the listener was called for may have more.
+   */
+  get readBytes(): number {
+    return this.#readBytes;
+  }
+
   /** Nothing behind the newest head or body is read. May be called by the listener. */
   stop({ keepsRest = false } = {}): void {
     this.#state = "stopped";
@@ -74,6 +87,12 @@ export class RequestReader {
 
   /** Returns the problem after which nothing more is read; null: none. */
   read(piece: Buffer): RequestProblem | null {
+    const problem = this.#readPiece(piece);
+    this.#earlierBytes += piece.length;
+    return problem;
+  }
+
+  #readPiece(piece: Buffer): RequestProblem | null {
     let at = 0;
     while (at < piece.length) {
       if (this.#state === "stopped") {
@@ -115,7 +134,7 @@ export class RequestReader {
     while (piece[at] === carriageReturn && piece[at + 1] === lineFeed) at += 2;
     if (at >= piece.length) return at;
     const end = piece.indexOf("\r\n\r\n", at, "latin1");
-    if (end >= 0) return this.#headEnded(piece.subarray(at, end), end + 4);
+    if (end >= 0) return this.#headEnded(piece.subarray(at, end), at, end + 4);
     if (piece.length - at > headBytesMax + 4) return tooLong;
     this.#keep(piece.subarray(at));
     return piece.length;
@@ -131,7 +150,11 @@ export class RequestReader {
     const end = bytes.indexOf("\r\n\r\n", Math.max(first, before - 3), "latin1");
     if (end < 0) return bytes.length > headBytesMax + 4 ? tooLong : begin + added.length;
     this.#partialBytes = 0;
-    return this.#headEnded(bytes.subarray(first, end), begin + end + 4 - before);
+    return this.#headEnded(
+      bytes.subarray(first, end),
+      begin + first - before,
+      begin + end + 4 - before,
+    );
   }
 
   #keep(bytes: Buffer): void {
@@ -146,7 +169,8 @@ export class RequestReader {
     this.#partialBytes = length;
   }
 
-  #headEnded(bytes: Buffer, next: number): number | RequestProblem {
+  /** `begin` and `next`: places in the present piece; a head may begin before it. */
+  #headEnded(bytes: Buffer, begin: number, next: number): number | RequestProblem {
     if (bytes.length > headBytesMax) return tooLong;
     const head = this.#headOf(bytes);
     if ("status" in head) return head;
@@ -154,7 +178,8 @@ export class RequestReader {
     this.#left = bodyBytes ?? 0;
     this.#state = bodyBytes === null ? "chunk-size" : "fixed";
     if (bodyBytes === 0) this.#state = "head";
-    this.#listener.head(head, this.#lastBytes);
+    this.#readBytes = this.#earlierBytes + next;
+    this.#listener.head(head, this.#lastBytes, this.#earlierBytes + begin);
     if (bodyBytes === 0) this.#listener.body(noBytes, true);
     return next;
   }
@@ -175,6 +200,7 @@ export class RequestReader {
     const isLast = this.#left === 0 && this.#state === "fixed";
     if (isLast) this.#state = "head";
     else if (this.#left === 0) this.#state = "chunk-end";
+    this.#readBytes = this.#earlierBytes + end;
     this.#listener.body(part, isLast);
     return end;
   }
@@ -199,6 +225,7 @@ export class RequestReader {
     const line = this.#line;
     this.#line = "";
     if (!line.endsWith("\r\n")) return badChunk;
+    this.#readBytes = this.#earlierBytes + stop;
     const problem = this.#state === "trailers" ? this.#trailer(line) : this.#chunkSize(line);
     return problem ?? stop;
   }

@@ -203,7 +203,9 @@ export class HttpServer {
     const pending = this.#pendingOf(response, head);
     const ambiguity = ambiguityOf(pending.head);
     try {
-      if (this.#state !== "open") {
+      // A refusal cannot undo what the fast path has sent.
+      const isSent = head.fastPath?.connection.isTaken ?? false;
+      if (this.#state === "closed" || (this.#state === "draining" && !isSent)) {
         this.#refuse(pending, closingAnswer(this.#refusal));
       } else if (ambiguity !== null) {
         this.#refuse(pending, this.#refusal(400, "request_invalid", ambiguity));

@@ -28,9 +28,12 @@ export class FastCall {
     this.#clock = clock;
   }
 
-  /** The sends for this call; null: nothing was sent. A check under way ends without a send. */
-  claim(): TakenRequest | null {
-    return this.#facts.connection.claim();
+  /**
+   * The sends of this transaction for this call; null: it was not sent. A check under way ends without a send.
+   */
+  claimOf(wire: Uint8Array): TakenRequest | null {
+    const taken = this.#facts.connection.claim();
+    return taken?.isOf(wire) ? taken : null;
   }
 
   /** The call was accepted, and a repetition with another transaction would be accepted likewise. */

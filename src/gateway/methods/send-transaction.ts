@@ -78,14 +78,13 @@ export async function checkAndSubmit(call: Call, sending: Sending): Promise<void
   const { transaction, what, options, minContextSlot, preflight } = sending;
   const { admission, dependencies } = call;
   admission.checkTip("sendTransaction", what, [transaction]);
-  const claimed = call.fastPath?.claim() ?? null;
+  const claimed = call.fastPath?.claimOf(transaction.wire) ?? null;
   // Nothing may refuse it afterwards.
   const isUnconditional = minContextSlot === null && !preflight;
   const sent = !claimed && isUnconditional ? sendNow(call, transaction, options) : null;
   const taken = claimed ?? sent;
   try {
-    const isVerified = taken?.signature === transaction.signature;
-    if (!isVerified) await admission.verify([transaction], () => what);
+    if (!taken) await admission.verify([transaction], () => what);
     admission.checkContext(minContextSlot);
     await preflight?.();
     await submitTransaction(call, transaction, options, taken);

@@ -85,7 +85,8 @@ export class HttpRoute implements Route {
   }
 
   offer(outbound: OutboundTransaction): boolean {
-    const port = this.#takes(outbound) ? this.#endpointOf(outbound) : undefined;
+    const isOpen = !this.#isClosed || (outbound.taken && this.hasSendOf(outbound.taken));
+    const port = isOpen && this.#takes(outbound) ? this.#endpointOf(outbound) : undefined;
     if (port) return port.offer(outbound);
     this.#counter.turnAway();
     return false;
@@ -130,7 +131,6 @@ export class HttpRoute implements Route {
    */
   #takes({ mode, transactions }: OutboundTransaction): boolean {
     return (
-      !this.#isClosed &&
       this.capabilities.modes.includes(mode) &&
       (mode === "bundle" ? transactions.length > 0 : transactions.length === 1)
     );

@@ -4,6 +4,7 @@
 // time on average.
 
 import type { OutboundTransaction } from "../submission/types.ts";
+import type { PartnerConnection } from "./partner-connection.ts";
 
 export interface Waiting {
   readonly outbound: OutboundTransaction;
@@ -13,6 +14,16 @@ export interface Waiting {
 
 /** Number of removed elements at the front before the array is compacted. */
 const emptyMax = 512;
+
+/** A request that runs. */
+export interface Request {
+  readonly connection: PartnerConnection;
+  /** Empty for a probe. */
+  readonly waiting: readonly Waiting[];
+  readonly firstId: number;
+  readonly startedNs: bigint;
+  isSent: boolean;
+}
 
 export class OutboundQueue {
   #items: Waiting[] = [];

@@ -1,9 +1,9 @@
 // One partner endpoint: a bounded queue, connections, time-outs, health.
 //
 // http-route.ts combines one or more of them. A transaction leaves as soon as a connection is free, alone or
-// together with others that wait. Idle connections are lent to the fast path, which writes to them before this
-// file knows of a transaction. Nothing is resent here. One timer enforces the time-outs, from the choice of a
-// connection to the complete response. `report` is never called inside `offer`, but may be inside `flush`.
+// together with others that wait. Idle connections are lent to the fast path. Nothing is resent here. One timer
+// enforces the time-outs, from the choice of a connection to the complete response. `report` is never called
+// inside `offer`, but may be inside `flush`.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { maskerOf } from "../../core/configuration/url-secrets.ts";
@@ -15,27 +15,23 @@ import { ConnectProbe } from "./connect-probe.ts";
 import { type Dialect, type HttpAnswer, isOutOfStep, type Verdict } from "./dialect.ts";
 import { headersOf } from "./endpoint-headers.ts";
 import { EndpointLoans } from "./endpoint-loans.ts";
-import { OutboundQueue, type Waiting } from "./outbound-queue.ts";
+import { OutboundQueue, type Request, type Waiting } from "./outbound-queue.ts";
 import {
   type HttpCall,
   PartnerConnection,
   type RequestFailure,
   type RequestListener,
 } from "./partner-connection.ts";
-import { Health } from "./partner-health.ts";
+import { failureLine, Health, retryAfterMs } from "./partner-health.ts";
 import type { PartnerNetwork } from "./partner-network.ts";
 import type { RouteCounter } from "./route-counts.ts";
 
 const unanswered: Verdict = { kind: "failed", reason: "answer_missing" };
-/**
- * A timer that fires this late means that this process was blocked, not that the partner is slow.
- */
+/** A timer that fires this late means that this process was blocked, not that the partner is slow. */
 const stallNs = 20_000_000n;
 const recheckMs = 10;
 /** Interval for removing expired transactions from the queue. */
 const sweepMs = 250;
-const retryAfterMsMax = 60_000;
-const failureLengthMax = 240;
 const idMax = 2 ** 31;
 
 export interface PartnerEndpointOptions {
@@ -60,15 +56,6 @@ interface PartnerEndpointDependencies {
   readonly capabilities: Pick<RouteCapabilities, "minimumTipLamports" | "transactionBytesMax">;
 }
 
-interface Request {
-  readonly connection: PartnerConnection;
-  /** Empty for a probe. */
-  readonly waiting: readonly Waiting[];
-  readonly firstId: number;
-  readonly startedNs: bigint;
-  isSent: boolean;
-}
-
 export class PartnerEndpoint {
   readonly #options: PartnerEndpointOptions;
   readonly #clock: Clock;
@@ -82,7 +69,6 @@ export class PartnerEndpoint {
   readonly #headers: string[];
   readonly #queue = new OutboundQueue();
   readonly #idle: PartnerConnection[] = [];
-  /** All connections, idle or busy. */
   #connectionCount = 0;
   /** Running requests, oldest first: at most one for each connection. */
   readonly #underWay: Request[] = [];
@@ -107,9 +93,9 @@ export class PartnerEndpoint {
     this.#counter = counter;
     this.#mask = maskerOf(url, headers);
     this.#headers = headersOf(url, headers, dialect.contentType);
-    const path = dialect.plainPath ?? "";
-    this.#loans =
-      loans && new EndpointLoans(loans, { url, path, headers: this.#headers, capabilities });
+    const { plainPath: path } = dialect; // absent: the fast path cannot write its requests
+    const form = path === undefined ? null : { url, path, headers: this.#headers, capabilities };
+    this.#loans = loans && form && new EndpointLoans(loans, form);
     if (loans) loans.onAbandoned = (send) => void this.#adopt(send, []);
     this.#health = new Health(clock, {
       connect: () => this.#connectProbe.start(),
@@ -132,7 +118,7 @@ export class PartnerEndpoint {
     return this.#health.isUnknown;
   }
 
-  /** Masked text; empty if there was no failure. */
+  /** Masked; empty: none. */
   get lastFailure(): string {
     return this.#health.lastFailure;
   }
@@ -159,7 +145,6 @@ export class PartnerEndpoint {
     return true;
   }
 
-  /** The fast path has sent it. */
   #offerSent(outbound: OutboundTransaction, send: FastSend): true {
     this.#counter.queue();
     this.#counter.leaveQueue();
@@ -203,7 +188,7 @@ export class PartnerEndpoint {
       this.#health.close();
       this.#connectProbe.cancel();
       this.#dropQueue("route_closed");
-      for (const lane of this.#idle.splice(0)) lane.close();
+      this.#closeIdle();
       const probes = this.#underWay.filter(({ waiting }) => waiting.length === 0);
       for (const request of probes) {
         request.connection.cut();
@@ -212,6 +197,19 @@ export class PartnerEndpoint {
       this.#finishWhenIdle();
     }
     return this.#closing.closed;
+  }
+
+  /** Requests of the fast path may still be adopted, until they would be late. */
+  #closeIdle(): void {
+    for (const lane of this.#idle.splice(0)) {
+      if (lane.reclaim()) lane.close();
+      else this.#idle.push(lane);
+    }
+    if (this.#idle.length === 0) return;
+    this.#sweep = this.#clock.after(this.#options.timeoutMs, () => {
+      for (const lane of this.#idle.splice(0)) lane.close();
+      this.#finishWhenIdle();
+    });
   }
 
   /** Runs the queue after this event-loop turn, never inside `offer`. */
@@ -433,16 +431,14 @@ export class PartnerEndpoint {
   }
 
   #finishWhenIdle(): void {
-    if (this.#underWay.length === 0) this.#closing?.finish();
+    if (this.#underWay.length + this.#idle.length > 0) return;
+    this.#cancelSweep();
+    this.#closing?.finish();
   }
 
-  /** Retry-After per RFC 9110: seconds or a date. */
   #pauseFor(retryAfter: string): void {
-    const seconds = /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) : Number.NaN;
-    const untilMs = Number.isNaN(seconds) ? Date.parse(retryAfter) : Number.NaN;
-    const nowMs = Number(this.#clock.nowNs() / 1_000_000n);
-    const ms = Math.min(retryAfterMsMax, Number.isNaN(seconds) ? untilMs - nowMs : seconds * 1000);
-    if (!(ms > 0)) return;
+    const ms = retryAfterMs(retryAfter, Number(this.#clock.nowNs() / 1_000_000n));
+    if (ms === null) return;
     this.#reclaimIdle();
     this.#health.pauseFor(
       ms,
@@ -493,8 +489,6 @@ export class PartnerEndpoint {
   }
 
   #describe(text: string): string {
-    const described = `${this.#options.url.host}: ${this.#mask(text)}`;
-    const line = described.replaceAll(/\s+/g, " ");
-    return line.length > failureLengthMax ? `${line.slice(0, failureLengthMax)}...` : line;
+    return failureLine(`${this.#options.url.host}: ${this.#mask(text)}`);
   }
 }

@@ -14,6 +14,21 @@ const probeMsMin = 1000;
 const probeMsMax = 15_000;
 /** A partner without a response in one such interval is probed in the next. */
 const idleMs = 30_000;
+const retryAfterMsMax = 60_000;
+const failureLengthMax = 240;
+
+/** Shortens a failure to one line. */
+export function failureLine(text: string): string {
+  const line = text.replaceAll(/\s+/g, " ");
+  return line.length > failureLengthMax ? `${line.slice(0, failureLengthMax)}...` : line;
+}
+
+/** Retry-After per RFC 9110, seconds or a date; null: no pause. `nowMs`: wall clock. */
+export function retryAfterMs(text: string, nowMs: number): number | null {
+  const waitMs = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : Date.parse(text) - nowMs;
+  const ms = Math.min(retryAfterMsMax, waitMs);
+  return ms > 0 ? ms : null;
+}
 
 interface HealthListener {
   /** Connects without a request; the listener reports its result with `connected`. */

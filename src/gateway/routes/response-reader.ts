@@ -99,12 +99,13 @@ function parseHead(text: string): Head | ResponseProblem {
   if (digits === undefined) return invalid("expected a status line of HTTP/1.1");
   const fields = new Map<string, string>();
   for (const field of lines) {
-    const [, name, value] =
+    const [, name, given] =
       /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([\t\x20-\x7e\x80-\xff]*)$/.exec(field) ?? [];
-    if (name === undefined || value === undefined) return invalid("expected a header field");
+    if (name === undefined || given === undefined) return invalid("expected a header field");
     const key = name.toLowerCase();
+    const value = given.replaceAll(/^[\t ]+|[\t ]+$/g, "");
     const before = fields.get(key);
-    fields.set(key, before === undefined ? value.trim() : `${before}, ${value.trim()}`);
+    fields.set(key, before === undefined ? value : `${before}, ${value}`);
   }
   const status = Number(digits);
   // No request asks for one.

@@ -36,6 +36,7 @@ export class RouteTable {
   readonly #open: (config: RouteConfig) => Route;
   #entries: readonly Entry[] = [];
   #routes: readonly Route[] = [];
+  readonly #closing = new Set<Route>();
 
   constructor(open: (config: RouteConfig) => Route) {
     this.#open = open;
@@ -44,6 +45,11 @@ export class RouteTable {
   /** Routes in configuration order. Each `replace` creates a new array. */
   routes(): readonly Route[] {
     return this.#routes;
+  }
+
+  /** Routes that a reload removed, until their last request has ended. */
+  closingRoutes(): ReadonlySet<Route> {
+    return this.#closing;
   }
 
   snapshots(): RouteSnapshot[] {
@@ -76,10 +82,19 @@ export class RouteTable {
         const removed = this.#entries.filter((entry) => !entries.includes(entry));
         this.#entries = entries;
         this.#routes = entries.map(({ route }) => route);
-        return closeAll(removed.map(({ route }) => route));
+        return this.#close(removed.map(({ route }) => route));
       },
       abandon: () => closeAll(opened),
     };
+  }
+
+  async #close(removed: readonly Route[]): Promise<void> {
+    for (const route of removed) this.#closing.add(route);
+    try {
+      await closeAll(removed);
+    } finally {
+      for (const route of removed) this.#closing.delete(route);
+    }
   }
 
   /** Prepares and applies. */

@@ -30,6 +30,8 @@ import type { LeaderContext, Route, TimelineEvent } from "./types.ts";
 export interface DispatchDependencies {
   readonly clock: Clock;
   routes(): readonly Route[];
+  /** Removed by a reload, with requests under way; default: none. */
+  closingRoutes?(): Iterable<Route>;
   policy(): PlanPolicy;
   leaders(): LeaderContext;
   /** Measured length of a slot; null: not measured yet. */
@@ -238,16 +240,22 @@ export class Dispatch {
     return plan(submission, open, this.#dependencies.leaders(), policy);
   }
 
-  /** A route that has sent it belongs to the attempt, whatever was planned a moment later. */
+  /**
+   * A route that has sent it belongs to the attempt, whatever was planned a moment later. If a reload has
+   * replaced it, its successor of the same name does not send it again.
+   */
   #withTaken(planned: Plan<Route>, taken: TakenRequest): Plan<Route> {
     const choices = planned.kind === "send" ? planned.choices : [];
-    const { current: leader } = this.#dependencies.leaders();
-    const missing = this.#dependencies.routes().filter((route) => {
+    const closing = this.#dependencies.closingRoutes?.() ?? [];
+    const senders = [...this.#dependencies.routes(), ...closing].filter((route) => {
       return route.hasSendOf?.(taken) && !choices.some((choice) => choice.route === route);
     });
-    if (missing.length === 0) return planned;
-    const further = missing.map((route) => ({ route, mode: "transaction", leader }) as const);
-    return { kind: "send", choices: [...choices, ...further] };
+    if (senders.length === 0) return planned;
+    const names = senders.map(({ capabilities }) => capabilities.name);
+    const others = choices.filter(({ route }) => !names.includes(route.capabilities.name));
+    const { current: leader } = this.#dependencies.leaders();
+    const sent = senders.map((route) => ({ route, mode: "transaction", leader }) as const);
+    return { kind: "send", choices: [...others, ...sent] };
   }
 
   #offer(

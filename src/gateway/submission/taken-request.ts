@@ -15,17 +15,31 @@ export interface FastSend {
   readonly sentNs: bigint;
 }
 
+interface TakenFacts {
+  readonly signature: string;
+  readonly takenNs: bigint;
+  readonly wire: Uint8Array;
+  readonly sends: FastSend[];
+}
+
 export class TakenRequest {
-  /** First signature of the transaction, in base58. Its form, tip and signatures have been checked. */
+  /** First signature of the transaction, in base58. */
   readonly signature: string;
   /** Monotonic: when the fast path began. */
   readonly takenNs: bigint;
+  readonly #wire: Uint8Array;
   readonly #sends: FastSend[];
 
-  constructor(signature: string, takenNs: bigint, sends: readonly FastSend[]) {
+  constructor({ signature, takenNs, wire, sends }: TakenFacts) {
     this.signature = signature;
     this.takenNs = takenNs;
-    this.#sends = [...sends];
+    this.#wire = wire;
+    this.#sends = sends;
+  }
+
+  /** Whether these very bytes were sent. Their form, tip and signatures have been checked. */
+  isOf(wire: Uint8Array): boolean {
+    return this.#wire === wire || Buffer.compare(this.#wire, wire) === 0;
   }
 
   /** Whether the route's send is not adopted yet. */

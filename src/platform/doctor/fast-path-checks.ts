@@ -24,7 +24,7 @@ export function checkFastPath({ http, gateway, routes }: CheckedConfig): Finding
     const names = routes.filter(isOnFastPath).map(({ name }) => name);
     if (names.length === 0) {
       return warn(
-        "no route can be used: every partner is reached with TLS, over QUIC or only for bundles",
+        "no route can be used: every partner is reached with TLS or over QUIC, or gets bundles or other formats only",
         "use a URL with http: for partners that offer it",
       );
     }

@@ -44,9 +44,13 @@ export interface NativeFastPath {
   forgetAll(): void;
   /** `received`: bytes that were read, modulo 2^32. */
   arm(connection: number, received: number): void;
-  /** Fills a record (src/gateway/fast-path/taken-record.ts); returns the number of sends; 0: none, -1: and another form. */
-  claim(connection: number, into: Uint8Array): number;
-  isTaken(connection: number): boolean;
+  /**
+   * Fills a record (src/gateway/fast-path/taken-record.ts) of the request that begins at this byte, modulo 2^32.
+   * Returns the number of sends; 0: none, -1: none, and the request has another form, -2: the sends are those
+   * of another request.
+   */
+  claim(connection: number, begin: number, into: Uint8Array): number;
+  isTaken(connection: number, begin: number): boolean;
   unwatch(connection: number): void;
   /** The descriptor for the QUIC process, which the caller closes; -1: not possible. */
   openOffers(): number;

@@ -96,7 +96,7 @@ export async function openWithPartner(more: object = {}): Promise<Opened> {
     http: { listen: "127.0.0.1:0", webSocketListen: [] },
     data: { directory: temporaryFolder() },
     tips: { addresses: [tipWallet.publicKey.toBase58()] },
-    gateway: { warmUpSubmissions: 0 },
+    gateway: { warmUpSubmissions: 0, resendMs: 600_000 }, // nothing is sent again on a busy machine
     routes: [route],
     ...more,
   });

@@ -281,10 +281,12 @@ it("follows a reload of the minimum tip and of the routes", async () => {
 it("counts and reports what was sent for a request that is refused afterwards", async () => {
   const opened = await openWithPartner();
   const caller = await taught(opened);
-  const reload = opened.gateway.prepare(configWith(opened, { routes: [] }));
+  const { tips } = opened.config;
+  const dear = configWith(opened, { tips: { ...tips, minimumLamports: 20_000 } });
+  const reload = opened.gateway.prepare(dear);
   expect(await writeAlone(opened, caller, requestOf(opened.key, bodyOf(transfer(2))))).toBe(true);
   reload.apply(); // before the event loop reads the request
-  expect((await caller.response()).body.error?.message).toContain("no route");
+  expect((await caller.response()).body.error?.message).toContain("tip");
   expect(opened.gateway.snapshot().fastPath).toMatchObject({ abandoned: 1, unclaimed: 0 });
   await opened.partner.received(2);
   expect(await eventsOf(opened, transfer(2))).toEqual([]);

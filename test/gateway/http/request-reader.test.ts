@@ -16,8 +16,13 @@ interface Read {
 /** The reader's results for the text, cut into pieces of these sizes in turn. */
 function read(text: string, sizes: readonly number[] = [text.length]): Read {
   const found: Read = { requests: [], problem: null };
+  const bytes = Buffer.from(text, "latin1");
+  let end = 0;
   const reader = new RequestReader({
-    head: ({ method, path, query, fields }) => {
+    head: ({ method, path, query, fields }, _, begin) => {
+      // Only empty lines between the end of a request and the next one.
+      expect(text.slice(end, begin)).toMatch(/^(\r\n)*$/);
+      expect(text.startsWith(`${method} `, begin)).toBe(true);
       const line = `${method} ${path}?${query}`;
       found.requests.push({ line, fields: fields.join("|"), body: "", isEnded: false });
     },
@@ -26,9 +31,9 @@ function read(text: string, sizes: readonly number[] = [text.length]): Read {
       if (!request || request.isEnded) throw new Error("a piece of a body without its request");
       request.body += Buffer.from(piece).toString("latin1");
       request.isEnded = isLast;
+      if (isLast) end = reader.readBytes;
     },
   });
-  const bytes = Buffer.from(text, "latin1");
   for (let at = 0, i = 0; at < bytes.length && found.problem === null; i++) {
     const size = Math.max(1, sizes[i % sizes.length] ?? 1);
     found.problem = reader.read(Buffer.from(bytes.subarray(at, at + size)));
@@ -147,6 +152,14 @@ describe("the reader of requests", () => {
     [
       "a length beside chunks",
       `POST / HTTP/1.1\r\n${host}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    ],
+    [
+      "a no-break space behind a length",
+      `POST / HTTP/1.1\r\n${host}Content-Length: 1\xa0\r\n\r\na`,
+    ],
+    [
+      "a no-break space before chunks",
+      `POST / HTTP/1.1\r\n${host}Transfer-Encoding: \xa0chunked\r\n\r\n0\r\n\r\n`,
     ],
     ["chunks that are not last", `POST / HTTP/1.1\r\n${host}Transfer-Encoding: chunked, x\r\n\r\n`],
     ["a space before a colon", `GET / HTTP/1.1\r\n${host}X : 1\r\n\r\n`],

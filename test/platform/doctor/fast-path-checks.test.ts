@@ -38,7 +38,7 @@ describe("checkFastPath", () => {
       {
         level: "warn",
         finding:
-          "no route can be used: every partner is reached with TLS, over QUIC or only for bundles",
+          "no route can be used: every partner is reached with TLS or over QUIC, or gets bundles or other formats only",
         measure: measures["fast-path"],
       },
     ]);
@@ -64,6 +64,8 @@ describe("checkFastPath", () => {
       `{ name: builder, kind: block-builder, url: "http://127.0.0.1:1/", transactions: false }`,
     ],
     [true, `{ name: scheduler, kind: scheduler, url: "http://127.0.0.1:1/" }`],
+    [false, `{ name: scheduler, kind: scheduler, format: bytes, url: "http://127.0.0.1:1/" }`],
+    [false, `{ name: scheduler, kind: scheduler, format: base64, url: "http://127.0.0.1:1/" }`],
     [
       false,
       `{ name: partner, kind: alt-partner, leaders: { "${leader}": "http://127.0.0.1:1/" } }`,

@@ -57,7 +57,6 @@ interface SocketOptions extends LineOptions {
 class MemoryCallerSocket extends Duplex implements CallerSocket {
   readonly remoteAddress: string;
   readonly descriptor: number;
-  bytesRead = 0;
   readonly #options: SocketOptions;
   /** Arrived, and not read by the event loop. */
   #waiting: Buffer[] = [];
@@ -172,7 +171,6 @@ class MemoryCallerSocket extends Duplex implements CallerSocket {
     this.#active();
     if (bytes.length > 0) {
       this.#options.thread.read(this.descriptor, bytes.length);
-      this.bytesRead += bytes.length;
       this.push(bytes);
     }
     if (this.#hasEndArrived) this.push(null);
