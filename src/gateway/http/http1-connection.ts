@@ -21,10 +21,7 @@ const unsentBytesMax = 1024 * 1024;
 const waitingMax = 64;
 /** Bodies of pipelined requests, and bytes behind a WebSocket handshake. */
 const waitingBytesMax = 1024 * 1024;
-/**
- * After the last response, what a client still sends is discarded for this long. A client that ends its
- * side of the connection gets a response for this long.
- */
+/** After the last response, what a client still sends is discarded for this long. */
 const lingerMs = 1000;
 
 /** The engine, as its connections use it. */
@@ -173,8 +170,8 @@ export class Http1Connection {
     this.#isHalfClosed = true;
     if (this.#requests.length === 0) this.#end();
     else if (this.#reader.isInBody) this.socket.destroy();
-    // It may only have ended its side, or be gone.
-    else this.#deadlineMs = this.#host.nowMs() + lingerMs;
+    // It may have ended its side only, and then waits for the responses.
+    else this.#deadlineMs = Number.POSITIVE_INFINITY;
   };
 
   #head(head: RequestHead, bytes: Uint8Array, begin: number): void {

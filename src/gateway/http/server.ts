@@ -244,7 +244,9 @@ export class HttpServer {
     }
     const announcedBytes = Number(announced);
     if (announcedBytes > bytesMax) {
-      if (announcedBytes - bytesMax > discardBytesMax) {
+      // A client that waits for 100 Continue does not send the body, which could not be told from a next request.
+      const isAwaited = pending.head.header("expect") !== undefined;
+      if (isAwaited || announcedBytes - bytesMax > discardBytesMax) {
         this.#refuse(pending, tooLargeAnswer(bytesMax, this.#refusal));
       } else {
         this.#answer(pending, tooLargeAnswer(bytesMax, this.#refusal));

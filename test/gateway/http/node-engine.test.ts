@@ -1,5 +1,6 @@
 // The engine "node": forms of requests that uWebSockets.js refuses or does not answer, sent as bytes.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { deferred, serve, until } from "./clients.ts";
 import { answersTo, body, echo, get, head } from "./raw-requests.ts";
@@ -17,6 +18,26 @@ describe("a request", () => {
       expect(client.statuses).toEqual([100, 200]);
     },
   );
+
+  it("closes the connection if a body that it asks for would be too large", async () => {
+    const server = await echo();
+    const client = await answersTo(
+      server,
+      `POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: ${2 ** 20}\r\nExpect: 100-continue\r\n\r\n`,
+    );
+    expect(await client.closed()).toContain("Connection: close");
+    expect(client.statuses).toEqual([413]);
+  });
+
+  it("is answered although its client has ended its side, however long that takes", async () => {
+    const gate = deferred<void>();
+    const server = await echo(gate.promise);
+    const client = await answersTo(server, get("/slow"));
+    client.socket.end();
+    await sleep(2500); // longer than any pause of a check of time-outs
+    gate.resolve();
+    expect(await client.closed()).toContain("<GET /slow");
+  });
 
   it.each([
     ["extensions", "3;a=b;c\r\nabc\r\n0\r\n\r\n"],

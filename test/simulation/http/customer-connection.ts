@@ -11,8 +11,6 @@ import { type ReadResponse, ResponseReader } from "./response-reader.ts";
 
 /** A response begins within this time, if the customer reads. */
 const answerMs = 10_000;
-/** A customer that has ended its side gets responses for this long. */
-const lingerMs = 1_000;
 /** The gateway ends a connection that carries nothing more within this time. */
 const goneMs = 4_000;
 /** The same of a connection whose request has stopped. */
@@ -62,6 +60,7 @@ export class CustomerConnection implements CallerPeer {
   #sendingUntilNs: number;
   /** When the customer last read something. */
   #heardMs: number;
+  #endsWithinMs = goneMs;
   /** When something last arrived. The gateway counts the time of an idle connection from there. */
   #arrivedMs: number;
   /** Until the first response announces it. */
@@ -126,7 +125,8 @@ export class CustomerConnection implements CallerPeer {
     this.#write(random, bytes.subarray(0, 1 + random.below(bytes.length - 1)), () => {});
     this.#afterwards(pick(random, gapsMs), () => {
       this.#mayBeCutMs = this.#nowMs;
-      this.#mustEndMs = this.#nowMs + (ending === "stall" ? stalledMs : goneMs);
+      if (ending === "stall") this.#endsWithinMs = stalledMs;
+      this.#mustEndMs = this.#nowMs + this.#endsWithinMs;
       if (ending === "reset") this.#reset();
       else if (ending === "end") this.#line.end();
     });
@@ -156,7 +156,7 @@ export class CustomerConnection implements CallerPeer {
 
   #end(): void {
     this.#hasEnded = true;
-    this.#mayBeCutMs = Math.min(this.#mayBeCutMs, this.#nowMs + lingerMs);
+    this.#mayBeCutMs = Math.min(this.#mayBeCutMs, this.#nowMs + answerMs);
     this.#mustEndMs = this.#nowMs + goneMs;
     this.#line.end();
   }
@@ -194,7 +194,8 @@ export class CustomerConnection implements CallerPeer {
       throw new Violation("every call is answered", `${first.form.name} after ${answerMs} ms`);
     // A complete request is answered before malformed bytes behind it are refused.
     const carries = this.#pending.some(({ completeMs }) => completeMs !== null);
-    const mustEndMs = Math.max(this.#mustEndMs, this.#heardMs + goneMs);
+    // A customer that paused hears earlier responses late, and the gateway reads on only then.
+    const mustEndMs = Math.max(this.#mustEndMs, this.#heardMs + this.#endsWithinMs);
     if (this.#nowMs > mustEndMs && !carries && !this.#held)
       throw new Violation(
         "a connection that carries nothing more ends",
