@@ -119,14 +119,7 @@ export class Dispatch {
       attempts: decision.kind === "send" ? this.#offer(submission, decision, taken) : [],
     }));
     if (held === 0 && offered.every(({ attempts }) => attempts.length === 0)) {
-      const choices = planned.flatMap(({ decision }) =>
-        decision.kind === "send" ? decision.choices : [],
-      );
-      const names = new Set(choices.map(({ route }) => route.capabilities.name));
-      throw new ShredwayError(
-        "no_route",
-        `the queues of all routes are full (${[...names].join(", ")}); retry in a second`,
-      );
+      throw new ShredwayError("no_route", "the queues of all routes are full; retry in a second");
     }
     this.#flush(planned);
     return offered;

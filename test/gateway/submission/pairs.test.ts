@@ -46,7 +46,7 @@ describe("a pair", () => {
     harness.takes = false;
     const pair = harness.pair();
     expect(await harness.submitPair(pair)).toBe(
-      "no_route: the queues of all routes are full (swqos-1); retry in a second",
+      "no_route: the queues of all routes are full; retry in a second",
     );
     harness.takes = true;
     await harness.clock.advance(5_000);

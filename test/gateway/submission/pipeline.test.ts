@@ -23,7 +23,7 @@ describe("submit", () => {
     harness.takes = false;
     const facts = harness.facts();
     expect(await harness.submit(facts)).toBe(
-      "no_route: the queues of all routes are full (swqos-1); retry in a second",
+      "no_route: the queues of all routes are full; retry in a second",
     );
     expect([await harness.state(facts), harness.pipeline.snapshot().open]).toEqual(["unknown", 0]);
   });

@@ -113,6 +113,7 @@ export function readJournal(databasePath: string): JournalRows[] {
 /** One file, open for appending. */
 class JournalFile {
   readonly #fd: number;
+  readonly #path: string;
   readonly #calls: JournalCalls;
   readonly #headBytes: number;
   #size: number;
@@ -121,6 +122,7 @@ class JournalFile {
 
   constructor(path: string, head: Buffer, calls: JournalCalls) {
     this.#calls = calls;
+    this.#path = path;
     this.#fd = openSync(path, "a", 0o600);
     try {
       fchmodSync(this.#fd, 0o600);
@@ -143,6 +145,8 @@ class JournalFile {
   /** Throws if not all bytes could be written; then none count. */
   append(frame: Uint8Array): void {
     if (this.#isBroken) throw new Error("an earlier write left an unfinished frame");
+    if (fstatSync(this.#fd).nlink === 0)
+      throw new Error(`${this.#path} was removed while the service runs; restart the service`);
     this.#isBroken = true;
     let written = 0;
     try {

@@ -24,6 +24,7 @@ import type { Row, SqlValue } from "../driver.ts";
 import { plainText, storedText } from "../stored-text.ts";
 import { CommitCount, checkCommits } from "./commit-count.ts";
 import { inUseCode } from "./failure.ts";
+import { OpenFiles } from "./open-files.ts";
 
 export interface SqliteOptions {
   readonly path: string;
@@ -112,6 +113,7 @@ export class SqliteDatabase {
   readonly #release: StatementSyncInstance;
   readonly #version: StatementSyncInstance;
   readonly #commits: CommitCount;
+  readonly #files: OpenFiles;
   #isFull = true;
 
   /** Throws the errors of SQLite. */
@@ -140,6 +142,7 @@ export class SqliteDatabase {
       this.#release = database.prepare("RELEASE one");
       this.#version = database.prepare("PRAGMA data_version");
       this.#commits = new CommitCount(database, path);
+      this.#files = new OpenFiles(path);
     } catch (error) {
       database?.close();
       this.#lock?.close();
@@ -190,6 +193,7 @@ export class SqliteDatabase {
 
   #write(transactions: readonly DecodedItem[], isDurable: boolean): WriteResult[] {
     try {
+      this.#files.check();
       this.#synchronize(isDurable);
       this.#begin.run();
       // A single statement is atomic without a savepoint.

@@ -8,6 +8,9 @@ export const inUseCode = "IN_USE";
 /** The code if acknowledged changes are missing. */
 export const damagedCode = "DAMAGED";
 
+/** The code if the file that is open is not the one in the folder any more. */
+export const removedCode = "REMOVED";
+
 /** Texts by the start of SQLite's code; the first match applies. */
 const meanings: readonly (readonly [code: string, meaning: string])[] = [
   ["SQLITE_FULL", "the disk is full"],
@@ -18,6 +21,7 @@ const meanings: readonly (readonly [code: string, meaning: string])[] = [
   ["SQLITE_READONLY", "no permission to write to the file and its folder"],
   ["SQLITE_CANTOPEN", "the file cannot be opened or created"],
   [damagedCode, "the database file is damaged"],
+  [removedCode, "a file of the database was removed or replaced while the service runs"],
   [inUseCode, "another service uses the data folder"],
   ["SQLITE_CONSTRAINT", "constraint violation"],
 ];

@@ -1,5 +1,12 @@
 import { execFileSync } from "node:child_process";
-import { appendFileSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { SqlValue } from "../../../../src/platform/store/driver.ts";
@@ -36,6 +43,15 @@ describe("submission journal", () => {
       { columns, rows: [rowOf("two"), rowOf("three")] },
     ]);
     expect(statSync(`${path}-submissions-1`).mode & 0o777).toBe(0o600);
+    journal.close();
+  });
+
+  it("accepts nothing after its file was removed", () => {
+    const path = place();
+    const journal = new SubmissionJournal(path, columns);
+    journal.append([rowOf("one")]);
+    rmSync(`${path}-submissions-1`);
+    expect(() => journal.append([rowOf("two")])).toThrow(/-submissions-1 was removed/);
     journal.close();
   });
 

@@ -1,4 +1,4 @@
-import { statSync, writeFileSync } from "node:fs";
+import { rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import { DatabaseSync } from "@photostructure/sqlite";
@@ -43,6 +43,17 @@ async function known(options: Parameters<Files["driver"]>[0] = {}) {
 }
 
 describe("transactions", () => {
+  it.each(["", "-wal"])("fail when the file a.db%s was removed", async (suffix) => {
+    const driver = await known();
+    await make(driver);
+    await add(driver, 1n);
+    const path = `${pathOf(driver)}${suffix}`;
+    rmSync(path);
+    await expect(add(driver, 2n)).rejects.toThrow(`${path} was removed`);
+    writeFileSync(path, "");
+    await expect(add(driver, 3n)).rejects.toThrow("removed or replaced");
+  });
+
   it("share commits: many concurrent ones need few messages", async () => {
     let messages = 0;
     const start = (options: Parameters<typeof startWorker>[0]): Worker => {
