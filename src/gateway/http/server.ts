@@ -244,7 +244,7 @@ export class HttpServer {
     }
     const announcedBytes = Number(announced);
     if (announcedBytes > bytesMax) {
-      // A client that waits for 100 Continue does not send the body, which could not be told from a next request.
+      // A client that waits for 100 Continue sends its next request instead of the body.
       const isAwaited = pending.head.header("expect") !== undefined;
       if (isAwaited || announcedBytes - bytesMax > discardBytesMax) {
         this.#refuse(pending, tooLargeAnswer(bytesMax, this.#refusal));

@@ -15,7 +15,7 @@ function identityOf(path: string): string | null {
 export class OpenFiles {
   readonly #known = new Map<string, string | null>();
 
-  /** Of the database at `path`, which is open. */
+  /** The database at `path` is open. */
   constructor(path: string) {
     // The log exists from the first commit on.
     for (const each of [path, `${path}-wal`]) this.#known.set(each, identityOf(each));
