@@ -311,12 +311,25 @@ export class ServerConnection {
     } catch {
       written = frame.length; // the client stopped or reset the stream
     }
-    if (written !== frame.length) {
+    if (written !== frame.length && this.#canWrite(streamId)) {
       this.#responses.set(streamId, frame.subarray(written ?? 0));
       return;
     }
     this.#responses.delete(streamId);
     this.#inFlight--;
+  }
+
+  /**
+   * For a blocked stream, and for one that quiche has discarded because the client stopped it, `streamSend` returns
+   * null. Only the first one has a capacity.
+   */
+  #canWrite(streamId: number): boolean {
+    try {
+      this.#quic.streamCapacity(streamId);
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   #abandonWriting(streamId: number): void {

@@ -155,6 +155,16 @@ export class QuicClient {
     });
   }
 
+  /** Sends one bidirectional stream and refuses its response, both in one packet. */
+  cancelledRequest(bytes: Uint8Array): void {
+    const id = this.#nextRequestId;
+    this.#nextRequestId += 4;
+    const accepted = this.quic.streamSend(id, bytes, true);
+    if (accepted !== bytes.length) throw new Error(`expected room for stream ${id}`);
+    this.quic.streamShutdown(id, needQuiche().Shutdown.Read, 5);
+    this.work();
+  }
+
   /** Resets a started stream. */
   reset(id: number): void {
     this.quic.streamShutdown(id, needQuiche().Shutdown.Write, 7);
@@ -185,6 +195,11 @@ export class QuicClient {
   /** Number of granted, unused streams. */
   get credit(): number {
     return this.quic.peerStreamsLeftUni();
+  }
+
+  /** Number of granted, unused bidirectional streams. */
+  get requestCredit(): number {
+    return this.quic.peerStreamsLeftBidi();
   }
 
   /** Sends raw bytes to the same address. */
