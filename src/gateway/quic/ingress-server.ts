@@ -440,19 +440,21 @@ export class IngressServer {
       handshakeOver: () => {
         this.#inProgress--;
       },
-      ended: (connection, end) => this.#ended(connection, end),
+      ended: ({ id }, end) => {
+        if (this.#byNumber.delete(id)) this.#dependencies.ended(id, end);
+        else this.#counts.failedHandshakes++;
+      },
+      forgotten: ({ id }) => this.#forget(id),
     };
   }
 
-  #ended(connection: ServerConnection, end: string): void {
-    const live = this.#live.get(connection.id);
+  #forget(number: number): void {
+    const live = this.#live.get(number);
     for (const each of live?.ids ?? []) {
       this.#byId.delete(keyOf(each));
       live?.sockets.forget(each);
     }
-    this.#live.delete(connection.id);
-    if (this.#byNumber.delete(connection.id)) this.#dependencies.ended(connection.id, end);
-    else this.#counts.failedHandshakes++;
+    this.#live.delete(number);
   }
 
   #send(packet: Buffer, to: QuicheAddress, { sockets }: Listener): void {

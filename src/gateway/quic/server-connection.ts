@@ -41,8 +41,10 @@ export interface ConnectionHost {
   dropped(reason: DropName, connection: ServerConnection): void;
   /** Called once, when the handshake is complete or has failed. */
   handshakeOver(): void;
-  /** Called once, when the connection has ended. */
+  /** Called once, when the connection has ended. Its late packets may still come. */
   ended(connection: ServerConnection, end: string): void;
+  /** Called once, after `ended`: nothing is left of the connection. */
+  forgotten(connection: ServerConnection): void;
 }
 
 type Phase = "handshake" | "waiting" | "open" | "ending" | "gone";
@@ -104,6 +106,7 @@ export class ServerConnection {
   #dropsLeft = dropsBurst;
   #dropsAtNs: bigint;
   #end = "";
+  #isEndReported = false;
   readonly #timer: DueTimer;
 
   constructor(id: number, host: ConnectionHost, quic: QuicheConnection, path: Path) {
@@ -158,6 +161,7 @@ export class ServerConnection {
     const nowNs = this.#host.clock.monotonicNs();
     if (this.#phase === "handshake") this.#handshake(nowNs);
     if (this.#phase === "open") this.#read(nowNs);
+    if (this.#isLeft) this.#leftByClient();
   }
 
   /** The last part of `work`. */
@@ -199,6 +203,29 @@ export class ServerConnection {
     this.#enter("gone");
     this.#timer.cancel();
     this.#streams?.close();
+    this.#reportEnd();
+    this.#host.forgotten(this);
+  }
+
+  /**
+   * The client has closed the connection, and everything that came before is read and answered. quiche keeps
+   * it for a while, for late packets.
+   */
+  get #isLeft(): boolean {
+    if (!this.#quic.isDraining() || this.#quic.peerError() === null) return false;
+    if (this.#phase === "open") return this.#inFlight === 0 && !this.#quic.isReadable();
+    return this.#phase === "ending";
+  }
+
+  #leftByClient(): void {
+    if (this.#phase === "open") this.#enter("ending");
+    this.#streams?.close();
+    this.#reportEnd();
+  }
+
+  #reportEnd(): void {
+    if (this.#isEndReported) return;
+    this.#isEndReported = true;
     this.#host.ended(this, this.#end === "" ? endNameOf(this.#quic) : this.#end);
   }
 
@@ -321,9 +348,10 @@ export class ServerConnection {
 
   /**
    * For a blocked stream, and for one that quiche has discarded because the client stopped it, `streamSend` returns
-   * null. Only the first one has a capacity.
+   * null. Only the first one has a capacity. A connection that the client has closed sends nothing more.
    */
   #canWrite(streamId: number): boolean {
+    if (this.#quic.isDraining()) return false;
     try {
       this.#quic.streamCapacity(streamId);
       return true;

@@ -275,6 +275,18 @@ describeQuic("a key", () => {
     await connect(run);
   });
 
+  it("has room at once for a new connection after its clients have closed all others", async () => {
+    const run = await IngressRun.open();
+    const clients = [];
+    for (let i = 0; i < 10; i++) clients.push(await connect(run));
+    expect((await (await begin(run)).ended).code).toBe(2);
+    for (const client of clients) await client.close();
+    const next = await begin(run);
+    expect((await ask(next, tipping())).status).toBe(200);
+    expect(sessionsOf(run)).toBe(1);
+    expect(run.ingress.snapshot().ends.get("closed")).toBe(10);
+  });
+
   it("is guessed together with keys over HTTP", async () => {
     const gateway = await GatewayRun.open();
     const run = await IngressRun.open({}, gateway);

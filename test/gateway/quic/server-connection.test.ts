@@ -48,6 +48,8 @@ class Pair {
   readonly connection: ServerConnection;
   /** Streams that the connection has passed on. */
   readonly completed: number[] = [];
+  /** How often the connection reported its end. */
+  ends = 0;
   /** How often the connection tried to write a stream. */
   writes = 0;
   readonly #toClient: Buffer[] = [];
@@ -72,7 +74,8 @@ class Pair {
       flush: () => undefined,
       dropped: () => undefined,
       handshakeOver: () => undefined,
-      ended: () => undefined,
+      ended: () => void this.ends++,
+      forgotten: () => undefined,
     };
     const quic = this.#counted(serverSide(streamsMax));
     const path = { local: serverAddress, remote: clientAddress, isProven: true };
@@ -134,6 +137,40 @@ describeQuic("a transaction that arrives before the end of the handshake", () =>
     pair.connection.admit();
     pair.connection.work();
     expect(pair.completed).toEqual([2]);
+  });
+});
+
+describeQuic("a connection that its client closes", () => {
+  it("ends when its streams are read and answered, before quiche forgets it", () => {
+    const pair = new Pair({ streamsMax: 2, responseBytesMax: 0 });
+    for (const id of [2, 0]) pair.client.streamSend(id, Buffer.from("a"), true);
+    pair.exchange();
+    expect(pair.completed).toEqual([0, 2]);
+    pair.connection.answer(0, 200, "blocked by flow control");
+    pair.client.close(true, 0, new Uint8Array(0));
+    pair.toServer();
+    expect(pair.ends).toBe(0);
+    pair.connection.answer(2, 200, "ok");
+    pair.connection.work();
+    expect(pair.ends).toBe(1);
+    pair.connection.leave();
+    expect(pair.ends).toBe(1);
+  });
+
+  it("ends only after the gateway's decision about the key, because transactions may wait for it", () => {
+    const pair = new Pair({ streamsMax: 64, responseBytesMax: 0, isConnected: false });
+    pair.exchange();
+    pair.client.streamSend(2, Buffer.from("a"), true);
+    pair.toServer();
+    pair.client.close(true, 0, new Uint8Array(0));
+    pair.toServer();
+    expect({ completed: pair.completed, ends: pair.ends }).toEqual({ completed: [], ends: 0 });
+    pair.connection.admit();
+    pair.connection.work();
+    expect(pair.completed).toEqual([2]);
+    pair.connection.answer(2, 200, "ok");
+    pair.connection.work();
+    expect(pair.ends).toBe(1);
   });
 });
 
