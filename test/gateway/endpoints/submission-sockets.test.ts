@@ -50,6 +50,10 @@ onEveryEngine((engine) =>
       const forged = tipping();
       forged[1] = (forged[1] ?? 0) ^ 1;
       expect((await socket.ask(forged))?.body).toMatch(/^signature_invalid: /);
+      const cut = framed(...wires).subarray(0, -3);
+      expect((await socket.ask(cut))?.body).toMatch(
+        /^value_invalid: body at \d+: expected a frame/,
+      );
       expect((await socket.ask(new Uint8Array(0)))?.body).toMatch(/^transaction_invalid: /);
     });
 

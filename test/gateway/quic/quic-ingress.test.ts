@@ -94,6 +94,41 @@ describeQuic("a client with a key", () => {
     }
   });
 
+  it("learns where the frames of a bundle are wrong, and which dialect takes bundles", async () => {
+    const run = await IngressRun.open();
+    const client = await connect(run);
+    const wires = [tipping(), tippingV0({ amount: 2n })] as const;
+    const bundle = framed(...wires);
+    const second = wires[0].length + 2;
+    const wrong: [Uint8Array, string][] = [
+      [
+        bundle.subarray(0, -3),
+        `body at ${second + 2}: expected a frame of ${wires[1].length} bytes`,
+      ],
+      [Buffer.concat([bundle, Buffer.alloc(1)]), `body at ${bundle.length}: expected a length`],
+      [
+        Buffer.concat([bundle, Buffer.alloc(2)]),
+        "body: expected frames with a transaction, got an",
+      ],
+    ];
+    for (const [body, message] of wrong) {
+      const response = await ask(client, body);
+      expect({ status: response.status, body: response.body }).toEqual({
+        status: 400,
+        body: expect.stringContaining(`value_invalid: ${message}`),
+      });
+    }
+    const other = await connect(run, { protocol: "lunar-lander-tpu" });
+    for (const body of [bundle, bundle.subarray(0, -3)]) {
+      expect((await ask(other, body)).body).toBe(
+        "value_invalid: body: expected one transaction, got frames of a bundle; " +
+          'only the dialect "shredway-tpu" takes bundles',
+      );
+    }
+    expect((await ask(client, Buffer.from("garbage"))).body).toMatch(/^transaction_\w+: /);
+    expect(run.gateway.submitted).toEqual([]);
+  });
+
   it("never treats a transaction as frames", async () => {
     const payer = SandboxKeyPair.named(1, "payer");
     const to = SandboxKeyPair.named(1, "receiver").publicKey;
