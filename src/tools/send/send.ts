@@ -163,10 +163,17 @@ async function open(
   try {
     return await (target.quic ? openQuic(target, target.quic, options) : openHttp(client, options));
   } catch (error) {
-    if (error instanceof ShredwayCallError) return error;
+    if (error instanceof ShredwayCallError) return withOwnOption(error);
     if (error instanceof TypeError) throw usageError(messageOf(error));
     throw error;
   }
+}
+
+/** A remedy of connectQuic names its option; the one of this command has another name. */
+function withOwnOption(error: ShredwayCallError): ShredwayCallError {
+  if (error.reason !== "certificate_untrusted") return error;
+  const message = error.message.replace(/server\.fingerprint$/, "--fingerprint");
+  return new ShredwayCallError(message, { reason: error.reason });
 }
 
 async function openHttp(

@@ -188,7 +188,7 @@ describeQuic("shredway send --quic", () => {
     const other = await shredwayHere("send", texts[0] ?? "", ...words, ...pinned);
     expect(other.code).toBe(1);
     expect(other.stderr).toMatch(
-      /nothing was sent: certificate_untrusted: .*got ([0-9A-F]{2}:){31}/,
+      /nothing was sent: certificate_untrusted: .*got ([0-9A-F]{2}:){31}.*pass it as --fingerprint\n/,
     );
   });
 });
