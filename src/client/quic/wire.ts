@@ -7,11 +7,15 @@ import { ShredwayCallError } from "../error.ts";
 import type { TransactionInput } from "../types.ts";
 
 const signatureBytes = 64;
+const transactionBytesMax = 4096;
 /** A transaction of version 1: its signatures are at the end. */
 const version1 = 0x81;
 const versionBit = 0x80;
 const signaturesMax = 19;
 const base58CharactersMax = 1683;
+const notBase58 = /[^1-9A-HJ-NP-Za-km-z]/u;
+/** Also padding that is not at the end. */
+const notBase64 = /[^A-Za-z0-9+/=]|=(?!=?$)/u;
 const base58Only = /^[1-9A-HJ-NP-Za-km-z]+$/;
 
 /** The first signature in base58; null: the bytes are not a signed transaction. */
@@ -30,11 +34,19 @@ export function signatureIn(bytes: Uint8Array): string | null {
   return encodeBase58(bytes.subarray(1, 1 + signatureBytes));
 }
 
-function refused(expected: string, text: string): ShredwayCallError {
-  return new ShredwayCallError(
-    `value_invalid: transaction: expected ${expected}, got ${text.length} other characters`,
-    { reason: "value_invalid" },
-  );
+function invalid(problem: string): ShredwayCallError {
+  return new ShredwayCallError(`value_invalid: transaction: ${problem}`, {
+    reason: "value_invalid",
+  });
+}
+
+/** The error of a text that is neither; `characters`: those of the encoding. */
+function refused(encoding: string, text: string, characters: RegExp): ShredwayCallError {
+  if (text === "") return invalid(`expected ${encoding}, got an empty text`);
+  const found = characters.exec(text);
+  if (!found)
+    return invalid(`invalid ${encoding}: ${text.length} characters, wrong length or padding`);
+  return invalid(`invalid ${encoding}: character ${JSON.stringify(found[0])} at ${found.index}`);
 }
 
 function fromBase64(text: string): Buffer | null {
@@ -61,16 +73,30 @@ export function bytesOf(
   if (encoding === "base58") {
     const bytes = fromBase58(transaction);
     if (bytes) return bytes;
-    throw refused("base58 of at most 1232 bytes", transaction);
+    if (transaction.length > base58CharactersMax) {
+      throw invalid(
+        `expected base58 of at most ${base58CharactersMax} characters, got ${transaction.length}`,
+      );
+    }
+    throw refused("base58", transaction, notBase58);
   }
   const bytes = encoding === "base64" ? fromBase64(transaction) : detected(transaction);
   if (bytes) return bytes;
-  throw refused(encoding === "base64" ? "base64" : "base64 or base58", transaction);
+  throw refused(encoding === "base64" ? "base64" : "base64 or base58", transaction, notBase64);
 }
 
-/** A bundle: each transaction after its length in two bytes, big-endian. */
+/**
+ * A bundle: each transaction after its length in two bytes, big-endian. Throws ShredwayCallError "value_invalid" for
+ * a transaction without a possible length.
+ */
 export function framed(transactions: readonly Uint8Array[]): Uint8Array {
-  const parts = transactions.flatMap((bytes) => {
+  const parts = transactions.flatMap((bytes, i) => {
+    if (bytes.length < 1 || bytes.length > transactionBytesMax) {
+      throw new ShredwayCallError(
+        `value_invalid: transaction ${i}: expected 1 to ${transactionBytesMax} bytes, got ${bytes.length}`,
+        { reason: "value_invalid" },
+      );
+    }
     const length = Buffer.alloc(2);
     length.writeUInt16BE(bytes.length);
     return [length, bytes];

@@ -85,6 +85,33 @@ describeQuic("a client", () => {
     await expect(other.sendBundle(wires)).rejects.toThrow(TypeError);
   });
 
+  it("rejects transactions that it cannot send, and says why", async () => {
+    const run = await IngressRun.open();
+    const client = await connect(run);
+    const bundle = client.sendBundle([tipping(), Buffer.alloc(70_000)]);
+    await expect(bundle).rejects.toMatchObject({
+      name: "ShredwayCallError",
+      message: "value_invalid: transaction 1: expected 1 to 4096 bytes, got 70000",
+    });
+    const text = Buffer.from(tipping()).toString("base64");
+    const invalid: [string, "base64" | "base58" | undefined, string][] = [
+      [
+        `${text.slice(0, 20)}\n${text.slice(20)}`,
+        "base64",
+        'invalid base64: character "\\n" at 20',
+      ],
+      [`AA==${text}`, undefined, 'invalid base64 or base58: character "=" at 2'],
+      ["AB0C", "base58", 'invalid base58: character "0" at 2'],
+      ["AAAAA", "base64", "invalid base64: 5 characters, wrong length or padding"],
+      ["", undefined, "expected base64 or base58, got an empty text"],
+    ];
+    for (const [wrong, encoding, problem] of invalid) {
+      const sent = client.send(wrong, encoding ? { encoding } : {});
+      await expect(sent).rejects.toThrow(`value_invalid: transaction: ${problem}`);
+    }
+    expect(run.gateway.submitted).toEqual([]);
+  });
+
   it("reports rejections with reason, codes and the time to wait", async () => {
     const run = await IngressRun.open();
     const client = await connect(run);
