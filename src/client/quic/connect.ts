@@ -157,7 +157,9 @@ export async function openQuicClient(
 
 /**
  * Connects and keeps the connection until `close`. Throws TypeError for an invalid option. Rejects with
- * ShredwayCallError if the first attempt fails; later ones are repeated.
+ * ShredwayCallError if the first attempt fails; later ones are repeated. An invalid key does not reject: with
+ * TLS 1.3, the handshake is complete before the service checks the key. `onClosed` and the next `send` then report
+ * "unauthorized".
  */
 export function connectQuic(options: QuicClientOptions): Promise<QuicClient> {
   return openQuicClient(options, { clock: systemClock, random: Math.random });

@@ -27,7 +27,7 @@ export interface QuicClientOptions {
   /** Default: "shredway-tpu". */
   readonly dialect?: QuicDialect;
   readonly server?: ServerIdentity;
-  /** Requests MEV protection for every transaction, by the certificate. */
+  /** Requests MEV protection for every transaction, by the certificate. Not available with "solana-tpu". */
   readonly mevProtect?: boolean;
   /** Limit of the handshake, and of each submission up to its response. Default 10,000. */
   readonly timeoutMs?: number;
