@@ -10,7 +10,7 @@ import { paysPerUnit, unitFeeText } from "../../core/transactions/unit-fee.ts";
 import { listOf, signatureText } from "../schema/json-schema.ts";
 import { type ArgsOf, required } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
-import { optionsOf, switchField, text } from "../schema/shapes.ts";
+import { flag, invalid, optionsOf, requiredField, type Shape, text } from "../schema/shapes.ts";
 import { type Call, method } from "./method.ts";
 import { type Protection, protectionSchema, readProtection } from "./protection.ts";
 import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
@@ -72,6 +72,15 @@ export async function submitAlt(
   return [transaction.signature];
 }
 
+/** Null is refused too: both values surprise a client that did not choose. */
+const requiredFlag: Shape<boolean> = {
+  schema: flag.schema,
+  reader: (what) => (json) => {
+    if (typeof json === "boolean") return json;
+    throw invalid(what, "true or false; sendAlt requires it", json);
+  },
+};
+
 const params = {
   transaction: required(text(transactionText), "the transaction"),
   options: required(
@@ -79,13 +88,14 @@ const params = {
       "SendAltOptions",
       {
         encoding: encodingField,
-        enableFallback: switchField(
+        enableFallback: requiredField(
+          requiredFlag,
           "also uses the routes of sendTransaction if no partner accepts it",
         ),
       },
-      { isNeeded: true, readElsewhere: protectionSchema },
+      { readElsewhere: protectionSchema },
     ),
-    "required, even if empty",
+    "options of the transaction",
   ),
 };
 

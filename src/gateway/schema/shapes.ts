@@ -247,8 +247,6 @@ function valuesByLoop<F extends Fields>(
 }
 
 interface OptionsChoice<F extends Fields> {
-  /** The options object is required. */
-  readonly isNeeded?: boolean;
   /** Fields that the method parses by other means; only documented here. */
   readonly readElsewhere?: Readonly<Record<string, JsonSchema>>;
   /** The values written field by field, for frequent calls: a loop takes twice as long. */
@@ -261,15 +259,15 @@ export function optionsOf<const F extends Fields>(
   fields: F,
   choice: OptionsChoice<F> = {},
 ): Shape<FieldValues<F>> {
-  const { isNeeded = false, readElsewhere = {}, values = valuesByLoop } = choice;
+  const { readElsewhere = {}, values = valuesByLoop } = choice;
   const schema = optionsSchema(title, fields, readElsewhere);
   const hasRequired = schema.required !== undefined;
   const check = (what: string, json: Json | undefined): void => {
-    if (isJsonObject(json) || (!isNeeded && isAbsent(json))) return;
+    if (isJsonObject(json) || isAbsent(json)) return;
     throw invalid(what, "an object", json);
   };
   return {
-    schema: isNeeded || hasRequired ? schema : orNull(schema),
+    schema: hasRequired ? schema : orNull(schema),
     check,
     reader: (what) => {
       const readers = readersOf(what, fields);

@@ -13,6 +13,7 @@ const paid: Partial<TransactionFacts> = {
   computeUnitPrice: 10_000_000n,
   priorityFeeLamports: 2_000_000n,
 };
+const withoutFallback = { enableFallback: false };
 const v1 = { version: 1, computeUnitPrice: 0n, computeUnitLimit: 200_000 } as const;
 
 /** A gateway whose inspector returns `fee` for every transaction. */
@@ -36,12 +37,14 @@ function refused(reason: string, message: string | RegExp, code = -32602) {
   };
 }
 
+const fallbackExpected = "expected true or false; sendAlt requires it";
+
 describe("sendAlt", () => {
   it.each([
-    [{}, {}],
-    [{ revertProtection: true }, { revertProtection: true }],
+    [{ enableFallback: false }, {}],
+    [{ enableFallback: false, revertProtection: true }, { revertProtection: true }],
     [{ enableFallback: true, revertProtection: false }, { enableFallback: true }],
-    [{ enableFallback: null, encoding: "base64", skipPreflight: 7 }, {}],
+    [{ enableFallback: false, revertProtection: null, encoding: "base64", skipPreflight: 7 }, {}],
   ])(
     "with %j submits one transaction and returns its signature in an array",
     async (given, options) => {
@@ -69,28 +72,33 @@ describe("sendAlt", () => {
   it("applies the protection of the URL and rejects swqosOnly", async () => {
     const run = await open();
     const path = "/relay?api-key=good";
-    await run.call("sendAlt", [base64(tipping()), {}], `${path}&mev-protect=true`);
+    await run.call("sendAlt", [base64(tipping()), withoutFallback], `${path}&mev-protect=true`);
     expect(run.submitted[0]?.options.mevProtect).toBe(true);
     expect(
-      await run.call("sendAlt", [base64(tipping()), {}], `${path}&swqos-only=true`),
+      await run.call("sendAlt", [base64(tipping()), withoutFallback], `${path}&swqos-only=true`),
     ).toMatchObject(refused("value_invalid", /^value_invalid: swqosOnly: expected false/));
   });
 
   it.each([
-    [[base64(tipping())], "params[1]: missing value; expected an object"],
-    [[base64(tipping()), null], "params[1]: invalid value null; expected an object"],
+    [[base64(tipping())], `params[1].enableFallback: missing value; ${fallbackExpected}`],
+    [[base64(tipping()), null], `params[1].enableFallback: missing value; ${fallbackExpected}`],
+    [[base64(tipping()), {}], `params[1].enableFallback: missing value; ${fallbackExpected}`],
+    [
+      [base64(tipping()), { enableFallback: null }],
+      `params[1].enableFallback: invalid value null; ${fallbackExpected}`,
+    ],
     [[base64(tipping()), []], "params[1]: invalid value []; expected an object"],
     [
       [base64(tipping()), { enableFallback: "true" }],
-      'params[1].enableFallback: invalid value "true"; expected true or false',
+      `params[1].enableFallback: invalid value "true"; ${fallbackExpected}`,
     ],
     [
-      [base64(tipping()), { revertProtection: 1 }],
+      [base64(tipping()), { ...withoutFallback, revertProtection: 1 }],
       "params[1].revertProtection: invalid value 1; expected true or false",
     ],
-    [[7, {}], "params[0]: invalid value 7; expected a string"],
+    [[7, withoutFallback], "params[0]: invalid value 7; expected a string"],
     [
-      [[base64(tipping())], {}],
+      [[base64(tipping())], withoutFallback],
       /^value_invalid: params\[0\]: invalid value \["[^;]*; expected a string/,
     ],
   ])("refuses %j", async (params, message) => {
@@ -131,16 +139,16 @@ describe("sendAlt", () => {
 
   it("accepts v1 with the minimum fee", async () => {
     const run = await open({ ...v1, priorityFeeLamports: 2_000_000n });
-    await run.call("sendAlt", [base64(tipping()), {}]);
+    await run.call("sendAlt", [base64(tipping()), withoutFallback]);
     expect(run.submitted).toHaveLength(1);
   });
 
   it("rejects a tip below the minimum and invalid signatures", async () => {
     const run = await open();
-    expect(await run.call("sendAlt", [base64(tipping({ tip: 5n })), {}])).toMatchObject(
-      refused("tip_too_low", /tip 5 lamports/),
-    );
-    expect(await run.call("sendAlt", [base64(forged(tipping())), {}])).toMatchObject(
+    expect(
+      await run.call("sendAlt", [base64(tipping({ tip: 5n })), withoutFallback]),
+    ).toMatchObject(refused("tip_too_low", /tip 5 lamports/));
+    expect(await run.call("sendAlt", [base64(forged(tipping())), withoutFallback])).toMatchObject(
       refused("signature_invalid", /^signature_invalid: params\[0\]/, -32003),
     );
     expect(run.submitted).toEqual([]);
@@ -151,7 +159,7 @@ describe("sendAlt", () => {
     const message =
       "slot 5 (leader X): received in a non-partner slot without fallback and is dropped";
     run.submit = () => Promise.reject(new ShredwayError("non_partner_slot", message));
-    expect(await run.call("sendAlt", [base64(tipping()), {}])).toMatchObject(
+    expect(await run.call("sendAlt", [base64(tipping()), withoutFallback])).toMatchObject(
       refused("non_partner_slot", `non_partner_slot: ${message}`),
     );
   });
@@ -159,9 +167,13 @@ describe("sendAlt", () => {
   it('requires a key with the scope "submit"', async () => {
     const run = await open();
     run.keys.set(...scoped("reader", "read"));
-    const answer = await run.call("sendAlt", [base64(tipping()), {}], "/relay?api-key=reader");
+    const answer = await run.call(
+      "sendAlt",
+      [base64(tipping()), withoutFallback],
+      "/relay?api-key=reader",
+    );
     expect(answer).toMatchObject(refused("scope_missing", /^scope_missing: /, -32600));
-    const stranger = await run.call("sendAlt", [base64(tipping()), {}], "/relay");
+    const stranger = await run.call("sendAlt", [base64(tipping()), withoutFallback], "/relay");
     expect(stranger.status).toBe(401);
   });
 });

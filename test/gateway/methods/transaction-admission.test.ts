@@ -16,7 +16,7 @@ const second = tipping({ tip: 15_000n, amount: 3n });
 
 function paramsOf(method: SubmitMethod): unknown[] {
   if (method === "sendBundle" || method === "sendBatch") return [[base64(wire)]];
-  return [base64(wire), { encoding: "base64", skipPreflight: true }];
+  return [base64(wire), { encoding: "base64", skipPreflight: true, enableFallback: true }];
 }
 
 async function runWith(minimums: Partial<Record<SubmitMethod, bigint>>): Promise<GatewayRun> {
@@ -51,7 +51,9 @@ describe("the minimum tip of a method", () => {
   it("may be lower than that of the other methods", async () => {
     const run = await runWith({ sendAlt: 0n });
     const free = base64(tipping({ tip: 0n }));
-    expect((await run.call("sendAlt", [free, {}])).body).toHaveProperty("result");
+    expect((await run.call("sendAlt", [free, { enableFallback: true }])).body).toHaveProperty(
+      "result",
+    );
     expect((await run.call("sendTransaction", [free])).text).toMatch(
       /tip_missing: params\[0\]: tip 0 lamports, minimum 10000 lamports, addresses/,
     );

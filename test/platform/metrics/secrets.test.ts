@@ -77,7 +77,8 @@ describe("the log", () => {
       }).then((response) => response.text());
     const text = Buffer.from(wire).toString("base64");
     for (const method of ["sendTransaction", "sendBundle", "sendAlt", "simulateTransaction"]) {
-      const given = method === "sendBundle" ? [[text]] : [text, { encoding: "base64" }];
+      const given =
+        method === "sendBundle" ? [[text]] : [text, { encoding: "base64", enableFallback: true }];
       await call(method, given);
     }
     await call("getNonce", []);
