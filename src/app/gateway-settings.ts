@@ -104,6 +104,7 @@ export function policyOf(config: Config, tracker: Tracker): PlanPolicy {
     denyLeaders: new Set(config.gateway.denyLeaders),
     // Admission has checked the minimum of the method; the lowest one applies to every method here.
     minimumTipLamports: lowestMinimumOf(config),
+    tipAddresses: regionsOf(config)[0].tipAddresses,
     partnerUnitLamports: BigInt(config.gateway.partnerUnitLamports),
     get partners() {
       return tracker.memberSet();

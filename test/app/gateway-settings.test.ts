@@ -95,6 +95,10 @@ it("changes the minimum tips of methods without a restart", () => {
   expect(settingsOf(configOf({})).minimumTipLamportsByMethod).toEqual({});
   // The plan must not refuse what the method accepts.
   expect(policyOf(wanted, noPartners).minimumTipLamports).toBe(7n);
+  // Both refuse a low tip with the same addresses.
+  const [{ tipAddresses }] = settingsOf(wanted).regions;
+  expect(tipAddresses.length).toBeGreaterThan(0);
+  expect(policyOf(wanted, noPartners).tipAddresses).toEqual(tipAddresses);
 });
 
 it("changes the read methods without a restart", () => {

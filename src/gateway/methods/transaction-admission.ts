@@ -7,6 +7,7 @@ import { reworded, ShredwayError } from "../../core/errors.ts";
 import { describeFailure } from "../../core/transactions/describe-failure.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { type Encoding, readTransactionText } from "../../core/transactions/transaction-text.ts";
+import { refusalError, tipShortfall } from "../submission/plan.ts";
 import type { SubmitMethod } from "../submission/types.ts";
 import type { GatewayDependencies, GatewaySettings, SimulationOptions } from "./dependencies.ts";
 
@@ -71,12 +72,9 @@ export class TransactionAdmission {
     const own = this.#settings.minimumTipLamportsByMethod[method];
     const minimum = own ?? this.#settings.minimumTipLamports;
     if (tip >= minimum) return;
-    const addresses = this.#settings.regions[0].tipAddresses.join(", ");
-    const lamports = `${minimum} lamports${own === undefined ? "" : ` for ${method}`}`;
-    const message = `${what}: tip ${tip} lamports, minimum ${lamports}, addresses: ${addresses}`;
-    const options = { details: { tipLamports: tip, minimumLamports: minimum } };
-    if (tip === 0n) throw new ShredwayError("tip_missing", message, options);
-    throw new ShredwayError("tip_too_low", message, options);
+    const addresses = this.#settings.regions[0].tipAddresses;
+    const owner = own === undefined ? undefined : method;
+    throw refusalError(tipShortfall(tip, { minimum, method: owner, addresses }), `${what}: `);
   }
 
   /** Whether the signatures of this transaction may be verified on the event loop now. */

@@ -13,7 +13,7 @@ import type { SubmissionEvents } from "./events.ts";
 import type { DispatchLimits } from "./limits.ts";
 import { isSpent } from "./pairs.ts";
 import { PartnerAuctions } from "./partner-auctions.ts";
-import { couldTake, holdReasonOf, type Plan, type PlanPolicy, plan } from "./plan.ts";
+import { couldTake, holdReasonOf, type Plan, type PlanPolicy, plan, refusalError } from "./plan.ts";
 import { RouteAttempt } from "./route-attempt.ts";
 import {
   type SendingDelay,
@@ -104,7 +104,7 @@ export class Dispatch {
       if (decision.kind !== "refuse") return { submission, decision };
       const [transaction] = submission.transactions;
       const which = submissions.length > 1 ? `transaction ${transaction?.signature}: ` : "";
-      throw new ShredwayError(decision.reason, `${which}${decision.message}`);
+      throw refusalError(decision, which);
     });
     const held = planned.filter(({ decision }) => decision.kind === "hold").length;
     if (held > 0 && this.#held.size + held > this.#limits.heldMax) {

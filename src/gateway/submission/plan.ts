@@ -17,6 +17,7 @@
 //   accepts it, else from the second attempt on, which partner-auctions.ts makes due. Without fallback it is
 //   refused in other slots.
 
+import { type ErrorDetails, ShredwayError } from "../../core/errors.ts";
 import { windowSlots } from "../../core/solana-constants.ts";
 import { paysPerUnit, type UnitFeeFacts, unitFeeText } from "../../core/transactions/unit-fee.ts";
 import type {
@@ -63,6 +64,8 @@ export interface PlanPolicy {
   readonly partnerUnitLamports: bigint;
   /** First slot of a partner at or after `slot`, for error messages; null or absent: not known. */
   readonly nextPartnerSlot?: (slot: bigint) => bigint | null;
+  /** Tip addresses in base58, for error messages; absent: not known. */
+  readonly tipAddresses?: readonly string[];
 }
 
 interface RouteChoice<R extends PlanRoute> {
@@ -73,12 +76,20 @@ interface RouteChoice<R extends PlanRoute> {
 
 type HoldReason = "denied_leader" | "leader_unknown";
 
-interface PlanRefusal {
-  readonly kind: "refuse";
-  readonly reason: "no_route" | "tip_too_low" | "priority_fee_too_low" | "non_partner_slot";
+interface TipShortfall {
+  readonly reason: "tip_missing" | "tip_too_low";
+  /** Error message, without the reason. */
+  readonly message: string;
+  readonly details: NonNullable<ErrorDetails["tip_too_low"]>;
+}
+
+interface PlainRefusal {
+  readonly reason: "no_route" | "priority_fee_too_low" | "non_partner_slot";
   /** Error message, without the reason. */
   readonly message: string;
 }
+
+type PlanRefusal = { readonly kind: "refuse" } & (TipShortfall | PlainRefusal);
 
 export type Plan<R extends PlanRoute> =
   | { readonly kind: "send"; readonly choices: readonly RouteChoice<R>[] }
@@ -230,10 +241,43 @@ function lowestMinimum(routes: readonly RouteCapabilities[], policy: PlanPolicy)
   return routes.map((route) => minimumOf(route, policy)).reduce((a, b) => (b < a ? b : a));
 }
 
-function tipRefusal(tip: bigint, overpriced: readonly RouteCapabilities[], policy: PlanPolicy) {
+interface TipRule {
+  readonly minimum: bigint;
+  /** The method whose own minimum it is. */
+  readonly method?: SubmitMethod | undefined;
+  /** In base58. */
+  readonly addresses: readonly string[];
+}
+
+/** Describes a tip below the minimum of a method or of a route. */
+export function tipShortfall(tip: bigint, { minimum, method, addresses }: TipRule): TipShortfall {
+  const owner = method === undefined ? "" : ` for ${method}`;
+  const places = addresses.length === 0 ? "" : `, addresses: ${addresses.join(", ")}`;
+  return {
+    reason: tip === 0n ? "tip_missing" : "tip_too_low",
+    message: `tip ${tip} lamports, minimum ${minimum} lamports${owner}${places}`,
+    details: { tipLamports: tip, minimumLamports: minimum },
+  };
+}
+
+/** The error of a refusal. `which`: its transaction, with ": ", before the message. */
+export function refusalError(refusal: TipShortfall | PlainRefusal, which: string): ShredwayError {
+  const message = `${which}${refusal.message}`;
+  if (!("details" in refusal)) return new ShredwayError(refusal.reason, message);
+  const { reason, details } = refusal;
+  return reason === "tip_missing"
+    ? new ShredwayError(reason, message, { details })
+    : new ShredwayError(reason, message, { details });
+}
+
+function tipRefusal(
+  tip: bigint,
+  overpriced: readonly RouteCapabilities[],
+  policy: PlanPolicy,
+): PlanRefusal {
+  const { tipAddresses: addresses = [] } = policy;
   const minimum = lowestMinimum(overpriced, policy);
-  const message = `tip too low: ${tip} lamports; minimum ${minimum} lamports`;
-  return { kind: "refuse", reason: "tip_too_low", message } as const;
+  return { kind: "refuse", ...tipShortfall(tip, { minimum, addresses }) };
 }
 
 function refusalOf(

@@ -7,6 +7,7 @@ import {
   type PlanRoute,
   type PlanTransaction,
   plan,
+  refusalError,
 } from "../../../src/gateway/submission/plan.ts";
 import { routeKinds } from "../../../src/gateway/submission/types.ts";
 import {
@@ -182,14 +183,27 @@ describe("plan", () => {
     expect([leaderOf("tpu"), leaderOf("alt")]).toEqual(["one", "partner"]);
   });
 
+  it.each([
+    [5000n, "tip_too_low"],
+    [0n, "tip_missing"],
+  ])("refuses a tip of %s lamports as the methods do", (tip, reason) => {
+    const dear = routeOf({ minimumTipLamports: 20_000n });
+    const rules = { ...policy, tipAddresses: ["One", "Two"] };
+    const result = plan(factsOf({ tip }), [dear], leaders, rules);
+    const refusal = result.kind === "refuse" ? refusalError(result, "this: ") : null;
+    expect(refusal).toMatchObject({
+      reason,
+      message: `this: tip ${tip} lamports, minimum 20000 lamports, addresses: One, Two`,
+      details: { tipLamports: tip, minimumLamports: 20_000n },
+    });
+  });
+
   it("reports the expected and the received value", () => {
     const message = (facts: PlanFacts, routes: readonly PlanRoute[]) => {
       const result = plan(facts, routes, leaders, policy);
       return result.kind === "refuse" ? result.message : "";
     };
-    expect(message(factsOf({ tip: 5000n }), all)).toBe(
-      "tip too low: 5000 lamports; minimum 10000 lamports",
-    );
+    expect(message(factsOf({ tip: 5000n }), all)).toBe("tip 5000 lamports, minimum 10000 lamports");
     expect(message(factsOf({ options: { swqosOnly: true } }), [tpu, routeOf({}, false)])).toBe(
       "no route for the transaction, through SWQoS partners only: not a SWQoS partner (1 route); down (1 route)",
     );
@@ -279,7 +293,7 @@ describe("every plan", () => {
             expect(result.message).toMatch(
               isDropped
                 ? /^slot .+: received in a non-partner slot without fallback and is dropped$/
-                : /^(tip too low: \d+|no route for .+: .+|priority fee (too low: \d+|unknown))/,
+                : /^(tip \d+ lamports, minimum \d+|no route for .+: .+|priority fee (too low: \d+|unknown))/,
             );
             if (isDropped) {
               expect([facts.method, facts.options.enableFallback]).toEqual(["sendAlt", false]);
