@@ -126,11 +126,10 @@ export const plainRefusal: RefusalShape = (reason, message, { headers } = {}) =>
   body: writeJson({ error: { reason, message } }),
 });
 
-/** Error responses of the HTTP server itself: body too large, server closing. */
-export function serverRefusal(_status: number, reason: Reason, message: string): HttpResponse {
-  return refusalAnswer(reason, message, {
-    headers: reason === "http_closing" ? { "retry-after": "1" } : {},
-  });
+/** Error responses of the HTTP server itself: body too large or compressed, server closing. */
+export function serverRefusal(status: number, reason: Reason, message: string): HttpResponse {
+  const headers: Headers = reason === "http_closing" ? { "retry-after": "1" } : {};
+  return { ...refusalAnswer(reason, message, { headers }), status };
 }
 
 export function answerOf(error: ShredwayError): HttpResponse {

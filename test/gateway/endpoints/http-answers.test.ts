@@ -140,6 +140,15 @@ describe("the HTTP paths", () => {
     },
   );
 
+  it.each(operations.filter(({ method }) => method === "post").map(({ path }) => path))(
+    "refuse a compressed body at %s with 415",
+    async (path) => {
+      const run = await open();
+      const headers = { "content-encoding": "gzip" };
+      expect(await ask(run, `post ${path}`, { query: key, body: send(), headers })).toBe(415);
+    },
+  );
+
   it("return the described responses", async () => {
     const run = await open();
     const wire = tipping();

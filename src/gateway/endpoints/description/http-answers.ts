@@ -86,6 +86,7 @@ const descriptions: Readonly<Record<number, string>> = {
   403: "API key lacks the scope",
   404: "not found",
   413: "request body too large",
+  415: "compressed request body",
   426: "a WebSocket is expected",
   429: "rate limit exceeded, or service overloaded",
   503: "server is shutting down, or the database is unavailable",

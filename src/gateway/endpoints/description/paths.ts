@@ -36,7 +36,7 @@ import { tips } from "./tip-paths.ts";
 
 // ---- JSON-RPC -------------------------------------------------------------------------------
 
-const callRefusals = jsonRpcRefusals(401, 413, 429, 503);
+const callRefusals = jsonRpcRefusals(401, 413, 415, 429, 503);
 
 function callOperation(path: string, id: string, isBlockEngine: boolean): Operation {
   const { mevProtect, swqosOnly, revertProtection, bundleOnly, receipt } = uriParameters;

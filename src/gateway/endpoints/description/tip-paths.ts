@@ -235,7 +235,7 @@ export const tips: readonly Operation[] = [
         ),
         headers: limitHeaders,
       },
-      ...plainRefusals(400, 401, 403, 404, 413, 429, 503),
+      ...plainRefusals(400, 401, 403, 404, 413, 415, 429, 503),
     },
   },
 ];
