@@ -119,14 +119,19 @@ export class TransactionAdmission {
     );
   }
 
-  /** Throws ShredwayError "context_slot_ahead" if the current slot is known and lower. */
+  /** Throws ShredwayError "context_slot_ahead" if the current slot is lower or not known. */
   checkContext(minContextSlot: bigint | null): void {
     const slot = this.#dependencies.slot();
-    if (minContextSlot === null || slot === null || slot >= minContextSlot) return;
+    const contextSlot = slot ?? 0n;
+    if (minContextSlot === null || contextSlot >= minContextSlot) return;
+    const got =
+      slot === null
+        ? "but the current slot is not known: solana.rpc is not configured or has not answered; omit minContextSlot"
+        : `got ${slot}`;
     throw new ShredwayError(
       "context_slot_ahead",
-      `Minimum context slot has not been reached: expected slot ${minContextSlot} or later, got ${slot}`,
-      { details: { contextSlot: slot } },
+      `Minimum context slot has not been reached: expected slot ${minContextSlot} or later, ${got}`,
+      { details: { contextSlot } },
     );
   }
 

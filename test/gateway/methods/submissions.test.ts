@@ -185,11 +185,19 @@ describe("sendTransaction", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("applies minContextSlot if the current slot is known", async () => {
+  it("applies minContextSlot", async () => {
     const run = await GatewayRun.open();
     const send = (config: object) =>
       run.call("sendTransaction", [base64(tipping()), { ...skip, ...config }]);
-    expect((await send({ minContextSlot: 9 })).body).toHaveProperty("result");
+    expect((await send({ minContextSlot: 0 })).body).toHaveProperty("result");
+    expect(await send({ minContextSlot: 1 })).toMatchObject(
+      error(
+        -32016,
+        /^context_slot_ahead: .* slot 1 or later, but the current slot is not known: solana\.rpc /,
+        "context_slot_ahead",
+      ),
+    );
+    expect(run.submitted).toHaveLength(1);
     run.slot = 8n;
     for (const config of [{ minContextSlot: 9 }, { min_context_slot: 9 }]) {
       expect(await send(config)).toMatchObject(
@@ -209,6 +217,7 @@ describe("sendTransaction", () => {
       accounts: null,
     };
     run.simulation = () => Promise.resolve(value);
+    run.slot = 3n;
     const text = base64(tipping());
     const config = { encoding: "base64", preflightCommitment: "processed", minContextSlot: 3 };
     const answer = await run.call("sendTransaction", [text, config]);
