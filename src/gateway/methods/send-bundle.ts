@@ -3,7 +3,7 @@
 // Called through method-table.ts and by raw-endpoints.ts.
 
 import { ShredwayError } from "../../core/errors.ts";
-import { isJsonArray, type Json } from "../../core/json-rpc/json-text.ts";
+import type { Json } from "../../core/json-rpc/json-text.ts";
 import {
   blockEngineBundleMax,
   bundleTransactionsMax,
@@ -12,7 +12,7 @@ import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { anyOf, bundleId, described, listOf, signatureText } from "../schema/json-schema.ts";
 import { type ArgsOf, optional, required } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
-import { invalid, optionsOf, readTexts, type Shape } from "../schema/shapes.ts";
+import { anything, optionsOf, readTexts } from "../schema/shapes.ts";
 import { bundleIdOf } from "../submission/tracked-transaction.ts";
 import { type Call, method } from "./method.ts";
 import {
@@ -23,8 +23,6 @@ import {
 } from "./protection.ts";
 import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
 import { duplicateOf } from "./transaction-admission.ts";
-
-const countExpected = `1 to ${bundleTransactionsMax} elements, or up to ${blockEngineBundleMax} at /api/v1/bundles`;
 
 function checkBundle(transactions: readonly TransactionFacts[]): void {
   const duplicate = duplicateOf(transactions);
@@ -74,22 +72,24 @@ export async function submitBundle(
   return call.isBlockEngine ? id : transactions.map(({ signature }) => signature);
 }
 
-/** The method checks the size for the path of the call. */
-const bundleOfTexts: Shape<string[]> = {
-  schema: { type: "array", minItems: 1, maxItems: blockEngineBundleMax, items: transactionText },
-  reader: (what) => (json) => {
-    if (isJsonArray(json) && json.length > blockEngineBundleMax) {
-      throw invalid(what, countExpected, json.length);
-    }
-    return readTexts(what, json, blockEngineBundleMax);
-  },
-};
+const largerElsewhere = `, or up to ${blockEngineBundleMax} at /api/v1/bundles`;
+
+/** The limit is that of the call's path. */
+function readBundle({ isBlockEngine }: Call, given: Json | undefined): string[] {
+  return isBlockEngine
+    ? readTexts("params[0]", given, blockEngineBundleMax)
+    : readTexts("params[0]", given, bundleTransactionsMax, largerElsewhere);
+}
 
 const params = {
   transactions: required(
-    bundleOfTexts,
-    `transactions in the order in which they land; ${blockEngineBundleMax} only below /api/v1, else at most ` +
-      `${bundleTransactionsMax}`,
+    anything({
+      type: "array",
+      minItems: 1,
+      maxItems: bundleTransactionsMax,
+      items: transactionText,
+    }),
+    `transactions in the order in which they land; below /api/v1 up to ${blockEngineBundleMax}`,
   ),
   options: optional(
     optionsOf(
@@ -102,12 +102,9 @@ const params = {
 };
 
 function run(call: Call, args: ArgsOf<typeof params>, given: readonly Json[]) {
+  const texts = readBundle(call, args.transactions);
   const protection = readProtection(given, call.uri);
-  const { length } = args.transactions;
-  if (length > bundleTransactionsMax && !call.isBlockEngine) {
-    throw invalid("params[0]", countExpected, length);
-  }
-  const read = args.transactions.map((each, i) =>
+  const read = texts.map((each, i) =>
     call.admission.read(`params[0][${i}]`, each, args.options.encoding),
   );
   return submitBundle(call, read, protection);
@@ -124,7 +121,7 @@ export const sendBundle = method({
   result: {
     name: "signatures",
     schema: anyOf<string | readonly string[]>([
-      listOf(signatureText, { minItems: 1, maxItems: blockEngineBundleMax }),
+      listOf(signatureText, { minItems: 1, maxItems: bundleTransactionsMax }),
       described("below /api/v1: the bundle id", bundleId),
     ]),
   },

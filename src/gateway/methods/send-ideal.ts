@@ -12,7 +12,7 @@ import type { NonceInfo, Nonces } from "../nonces/types.ts";
 import { listOf, signatureText } from "../schema/json-schema.ts";
 import { type ArgsOf, optional, required } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
-import { invalid, optionsOf, readTexts, type Shape } from "../schema/shapes.ts";
+import { invalid, miscounted, optionsOf, readTexts, type Shape } from "../schema/shapes.ts";
 import type { SubmitRequest } from "../submission/types.ts";
 import { type Call, method } from "./method.ts";
 import { noncesOf } from "./nonces.ts";
@@ -173,7 +173,7 @@ const pairOfTexts: Shape<readonly [string, string]> = {
   schema: { type: "array", minItems: pairSize, maxItems: pairSize, items: transactionText },
   reader: (what) => (given) => {
     if (!isJsonArray(given)) throw invalid(what, `an array of ${pairSize} strings`, given);
-    if (given.length !== pairSize) throw invalid(what, `${pairSize} elements`, given.length);
+    if (given.length !== pairSize) throw miscounted(what, String(pairSize), given.length);
     const [first = "", second = ""] = readTexts(what, given, pairSize);
     return [first, second];
   },

@@ -18,6 +18,15 @@ export function invalid(what: string, expected: string, actual: unknown): Shredw
   return new ShredwayError("value_invalid", `${what}: ${problem}; expected ${expected}`);
 }
 
+/** An array with a wrong number of elements. */
+export function miscounted(what: string, expected: string, got: number): ShredwayError {
+  const elements = got === 1 ? "element" : "elements";
+  return new ShredwayError(
+    "value_invalid",
+    `${what}: got ${got} ${elements}; expected ${expected}`,
+  );
+}
+
 export interface Shape<T> {
   readonly schema: JsonSchema;
   /** Creates the parser for one position; `what` names the position in messages. */
@@ -35,11 +44,16 @@ export function readText(what: string, json: Json | undefined): string {
   throw invalid(what, "a string", json);
 }
 
-/** Parses an array of 1 to `max` strings. */
-export function readTexts(what: string, json: Json | undefined, max: number): string[] {
-  if (!isJsonArray(json)) throw invalid(what, `an array of 1 to ${max} strings`, json);
+/** Parses an array of 1 to `max` strings. `elsewhere`: another limit, at the end of messages. */
+export function readTexts(
+  what: string,
+  json: Json | undefined,
+  max: number,
+  elsewhere = "",
+): string[] {
+  if (!isJsonArray(json)) throw invalid(what, `an array of 1 to ${max} strings${elsewhere}`, json);
   if (json.length === 0 || json.length > max) {
-    throw invalid(what, `1 to ${max} elements`, json.length);
+    throw miscounted(what, `1 to ${max}${elsewhere}`, json.length);
   }
   return json.map((element, i) => readText(`${what}[${i}]`, element));
 }

@@ -41,9 +41,9 @@ describe("sendIdeal", () => {
   it.each([
     [[], /^value_invalid: params\[0\]: missing value; expected an array of 2 strings/],
     [[texts[0]], /^value_invalid: params\[0\]: invalid value .*; expected an array of 2 strings/],
-    [[[]], /^value_invalid: params\[0\]: invalid value 0; expected 2 elements/],
-    [[[texts[0]]], /^value_invalid: params\[0\]: invalid value 1; expected 2 elements/],
-    [[[...texts, texts[0]]], /^value_invalid: params\[0\]: invalid value 3; expected 2 elements/],
+    [[[]], /^value_invalid: params\[0\]: got 0 elements; expected 2$/],
+    [[[texts[0]]], /^value_invalid: params\[0\]: got 1 element; expected 2$/],
+    [[[...texts, texts[0]]], /^value_invalid: params\[0\]: got 3 elements; expected 2$/],
     [[[texts[0], 7]], /^value_invalid: params\[0\]\[1\]: invalid value 7; expected a string/],
     [[[texts[0], "?"]], /^value_invalid: params\[0\]\[1\]: expected a transaction in base64/],
     [[texts, { encoding: "hex" }], /^value_invalid: params\[1\]\.encoding: /],

@@ -1,6 +1,7 @@
 import { base58 } from "@scure/base";
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
+import { sendBundle } from "../../../src/gateway/methods/send-bundle.ts";
 import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { parseTransaction } from "../../../src/sandbox/chain/wire.ts";
 import {
@@ -331,17 +332,22 @@ describe("sendBundle", () => {
       wires.map(signatureOf),
     );
     const six = [...wireTexts, base64(tipping({ amount: 9n }))];
-    const expected = "expected 1 to 4 elements, or up to 5 at /api/v1/bundles";
-    for (const [transactions, where] of [
-      [wireTexts, "/relay?api-key=good"],
-      [six, "/relay?api-key=good"],
-      [six, path],
-    ] as const) {
-      const refused = await run.call("sendBundle", [transactions], where);
-      const text = `value_invalid: params[0]: invalid value ${transactions.length}; ${expected}`;
-      expect(refused).toMatchObject(error(-32602, text, "value_invalid"));
-    }
+    const refused = await run.call("sendBundle", [six], path);
+    const text = "value_invalid: params[0]: got 6 elements; expected 1 to 5";
+    expect(refused).toMatchObject(error(-32602, text, "value_invalid"));
     expect(run.submitted).toHaveLength(1);
+  });
+
+  it.each([
+    [wireTexts, "got 5 elements; expected 1 to 4, or up to 5 at /api/v1/bundles"],
+    [[], "got 0 elements; expected 1 to 4, or up to 5 at /api/v1/bundles"],
+    ["A", 'invalid value "A"; expected an array of 1 to 4 strings, or up to 5 at /api/v1/bundles'],
+  ])("names the limit of /relay for %j", async (transactions, message) => {
+    const run = await GatewayRun.open();
+    const answer = await run.call("sendBundle", [transactions]);
+    const text = `value_invalid: params[0]: ${message}`;
+    expect(answer).toMatchObject(error(-32602, text, "value_invalid"));
+    expect(sendBundle.params[0]?.schema).toMatchObject({ minItems: 1, maxItems: 4 });
   });
 
   it.each([
