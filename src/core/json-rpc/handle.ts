@@ -75,19 +75,22 @@ interface Call {
   readonly params: readonly Json[];
 }
 
-function invalidRequest(expected: string, actual: unknown): ShredwayError {
-  return new ShredwayError(
-    "request_invalid",
-    `Invalid request: ${quote(actual)}; expected ${expected}`,
-  );
+function invalidRequest(problem: string, expected: string): ShredwayError {
+  return new ShredwayError("request_invalid", `Invalid request: ${problem}; expected ${expected}`);
+}
+
+function invalidMember(name: string, expected: string, value: Json | undefined): ShredwayError {
+  const problem =
+    value === undefined ? `missing ${name}` : `${name}: invalid value ${quote(value)}`;
+  return invalidRequest(problem, expected);
 }
 
 /** null: a notification. Throws ShredwayError. */
 function readCall(value: JsonObject, options: JsonRpcOptions): Call | null {
   const { jsonrpc, method, params } = value;
   const id = value["id"] ?? (options.answersWithoutId ? null : value["id"]);
-  if (jsonrpc !== "2.0") throw invalidRequest('"jsonrpc": "2.0"', jsonrpc);
-  if (typeof method !== "string") throw invalidRequest("a method name", method);
+  if (jsonrpc !== "2.0") throw invalidMember("jsonrpc", '"2.0"', jsonrpc);
+  if (typeof method !== "string") throw invalidMember("method", "the name of a method", method);
   if (id === undefined) return null;
   if (params === undefined || params === null) return { id, method, params: [] };
   if (isJsonArray(params)) return { id, method, params };
@@ -122,7 +125,7 @@ async function answerCall(value: Json, options: JsonRpcOptions): Promise<JsonRpc
   let answer: JsonRpcAnswer;
   try {
     options.admit?.(methodOf(value));
-    if (!isJsonObject(value)) throw invalidRequest("an object", value);
+    if (!isJsonObject(value)) throw invalidRequest(`invalid value ${quote(value)}`, "an object");
     const call = readCall(value, options);
     const result = call ? await options.dispatch(call.method, call.params) : null;
     answer = { text: call ? resultText(result, id) : "", reason: null };
@@ -169,7 +172,7 @@ export function answerJsonRpc(text: string, options: JsonRpcOptions): Promise<Js
   try {
     value = readCallJson(text, options.depthMax ?? jsonDepthMax, options.valuesMax);
     if (isJsonArray(value) && (value.length === 0 || value.length > batchMax)) {
-      throw invalidRequest(`1 to ${batchMax} calls in an array`, value.length);
+      throw invalidRequest(`got ${value.length} calls`, `an array of 1 to ${batchMax} calls`);
     }
   } catch (thrown) {
     return Promise.resolve(refusalOfBatch(thrown, options));

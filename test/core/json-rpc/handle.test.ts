@@ -75,6 +75,19 @@ describe("handleJsonRpc", () => {
     expect(answer).toBe('{"jsonrpc":"2.0","result":[],"id":18446744073709551615}');
   });
 
+  it.each([
+    ["[]", "got 0 calls; expected an array of 1 to 3 calls"],
+    ["[1,2,3,4]", "got 4 calls; expected an array of 1 to 3 calls"],
+    ["5", "invalid value 5; expected an object"],
+    ["{}", 'missing jsonrpc; expected "2.0"'],
+    [request({ jsonrpc: 2 }), 'jsonrpc: invalid value 2; expected "2.0"'],
+    [request({ method: undefined }), "missing method; expected the name of a method"],
+    [request({ method: null }), "method: invalid value null; expected the name of a method"],
+  ])("says what is wrong with %s", async (text, problem) => {
+    const message = `Invalid request: ${problem}`;
+    expect(await answerTo(text)).toMatchObject({ error: { code: -32600, message } });
+  });
+
   it("neither runs nor answers notifications", async () => {
     called.length = 0;
     expect(await answerTo('{"jsonrpc":"2.0","method":"echo"}')).toBeNull();
