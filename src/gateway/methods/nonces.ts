@@ -41,10 +41,12 @@ function find(call: Call, given: Json | undefined): Promise<NonceInfo> {
     }
     if (isAddress(call, given)) return nonces.of(given, key.accountId);
   }
+  // The value is not quoted: it may be a key.
+  const problem = given === undefined ? "missing value" : "invalid value";
   throw new ShredwayError(
     "value_invalid",
-    "params[0]: expected the API key of this call or the public key of a nonce account (32 bytes in " +
-      "base58), got something else",
+    `params[0]: ${problem}; expected the API key of this call, or the public key of a nonce account ` +
+      "(32 bytes in base58)",
   );
 }
 

@@ -7,11 +7,20 @@
 
 import type { Region } from "../../client/responses.ts";
 import { quote, ShredwayError } from "../../core/errors.ts";
+import { isJsonObject } from "../../core/json-rpc/json-text.ts";
 import { scopes } from "../accounts/types.ts";
 import { boolean, closed, listOf, orNull, publicKey, string } from "../schema/json-schema.ts";
 import { optional } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
-import { type Field, field, oneOf, optionsOf, readText, type Shape } from "../schema/shapes.ts";
+import {
+  type Field,
+  field,
+  invalid,
+  oneOf,
+  optionsOf,
+  readText,
+  type Shape,
+} from "../schema/shapes.ts";
 import {
   type Call,
   countedOpenMethod,
@@ -52,7 +61,11 @@ function textOr<T>(options: Shape<T>, ofText: (text: string) => T): Shape<T> {
     schema: { anyOf: [{ type: "string" }, options.schema] },
     reader: (what) => {
       const read = options.reader(what);
-      return (json) => (typeof json === "string" ? ofText(json) : read(json));
+      return (json) => {
+        if (typeof json === "string") return ofText(json);
+        if (isJsonObject(json) || json === undefined || json === null) return read(json);
+        throw invalid(what, "the name of a region, or an object", json);
+      };
     },
   };
 }

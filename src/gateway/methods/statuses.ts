@@ -3,6 +3,7 @@
 // Called through method-table.ts. A caller sees only submissions of its own account.
 
 import type { WrittenInteger } from "../../client/responses.ts";
+import { isJsonArray } from "../../core/json-rpc/json-text.ts";
 import { blockEngineBundleMax } from "../../core/transactions/bundle-limits.ts";
 import {
   anyOf,
@@ -36,6 +37,8 @@ const statusesMax = 256;
 /** The limit of block engines. */
 const bundleStatusesMax = 5;
 
+const signatureExpected = "a signature (64 bytes in base58)";
+
 /** Throws ShredwayError "value_invalid" unless `given` is base58 of 64 bytes. */
 export function checkedSignature(
   call: Pick<Call, "dependencies">,
@@ -44,7 +47,7 @@ export function checkedSignature(
 ): string {
   const isShort = given.length > 0 && given.length <= 88;
   if (isShort && call.dependencies.base58.decode(given)?.length === 64) return given;
-  throw invalid(what, "a signature: 64 bytes in base58", given);
+  throw invalid(what, signatureExpected, given);
 }
 
 /** One signature, or an array of 1 to 256. */
@@ -52,8 +55,11 @@ const oneOrMore: Shape<string | readonly string[]> = {
   schema: {
     anyOf: [signatureText, listOf(signatureText, { minItems: 1, maxItems: statusesMax })],
   },
-  reader: (what) => (json) =>
-    typeof json === "string" ? json : readTexts(what, json, statusesMax),
+  reader: (what) => (json) => {
+    if (typeof json === "string") return json;
+    if (isJsonArray(json)) return readTexts(what, json, statusesMax);
+    throw invalid(what, `${signatureExpected}, or an array of 1 to ${statusesMax}`, json);
+  },
 };
 type StatusAnswer = ReturnType<typeof statusJson>;
 

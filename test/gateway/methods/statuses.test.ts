@@ -137,6 +137,22 @@ describe("getTransactionStatus", () => {
   });
 });
 
+it.each([
+  [
+    "getTransactionStatus",
+    [5],
+    "invalid value 5; expected a signature (64 bytes in base58), or an",
+  ],
+  ["getTransactionStatus", [[]], "got 0 elements; expected 1 to 256"],
+  ["getBundleStatuses", [[]], "got 0 elements; expected 1 to 5"],
+  ["getTipAccounts", [5], "invalid value 5; expected the name of a region, or an object"],
+  ["getShredTipAccounts", [[]], "invalid value []; expected the name of a region, or an object"],
+])("%s says which values fit instead of %j", async (method, params, text) => {
+  const { body } = await (await GatewayRun.open()).call(method, params);
+  const message = expect.stringContaining(`value_invalid: params[0]: ${text}`);
+  expect(body).toMatchObject({ error: { code: -32602, message } });
+});
+
 describe("bundle statuses", () => {
   const id = "ab".repeat(32);
   const reason = "confirmed";
