@@ -1,8 +1,8 @@
 // Decodes transactions from base64 or base58, with a given or a detected encoding; strict and bounded.
 //
-// Used for submissions and for registered tips. Pure; its errors never quote a transaction.
+// Used for submissions and for registered tips. Pure; its errors quote at most one character of a text.
 
-import { isShredwayError, ShredwayError } from "../errors.ts";
+import { isShredwayError, quote, ShredwayError } from "../errors.ts";
 import type { TransactionFacts } from "./facts.ts";
 
 export const encodings = ["base64", "base58"] as const;
@@ -25,6 +25,26 @@ function undecodable(what: string, expected: string, got: string): ShredwayError
   return new ShredwayError("value_invalid", `${what}: expected ${expected}, got ${got}`);
 }
 
+/** `digits`: matches the valid beginning. `fault`: what is wrong if every character is valid. */
+function misspelt(
+  what: string,
+  text: string,
+  encoding: Encoding,
+  { digits, fault }: { readonly digits: RegExp; readonly fault: string },
+): ShredwayError {
+  const at = digits.exec(text)?.[0].length ?? 0;
+  const character = text.codePointAt(at);
+  const found =
+    character === undefined
+      ? fault
+      : `character ${quote(String.fromCodePoint(character))} at ${at}`;
+  const problem = text === "" ? "empty text" : `invalid ${encoding}: ${found}`;
+  return new ShredwayError(
+    "value_invalid",
+    `${what}: ${problem}; expected a transaction in ${encoding}`,
+  );
+}
+
 function inNeither(what: string, text: string): ShredwayError {
   const expected =
     `a transaction in base64 (at most ${base64CharactersMax} characters) or in base58 ` +
@@ -39,7 +59,11 @@ function fromBase64(what: string, text: string): Uint8Array {
   }
   const bytes = Buffer.from(text, "base64");
   if (text !== "" && bytes.toString("base64") === text) return bytes;
-  throw undecodable(what, "a transaction in base64", `${text.length} other characters`);
+  const fault =
+    text.length % 4 === 0
+      ? "unused bits before the padding are not 0"
+      : `${text.length} characters, not a multiple of 4`;
+  throw misspelt(what, text, "base64", { digits: /^[A-Za-z0-9+/]*={0,2}/, fault });
 }
 
 function fromBase58(what: string, text: string, reader: TransactionReader): Uint8Array {
@@ -49,7 +73,8 @@ function fromBase58(what: string, text: string, reader: TransactionReader): Uint
   }
   const bytes = text === "" ? null : reader.decode(text);
   if (bytes) return bytes;
-  throw undecodable(what, "a transaction in base58", `${text.length} other characters`);
+  const fault = `${text.length} characters that cannot be decoded`;
+  throw misspelt(what, text, "base58", { digits: /^[1-9A-HJ-NP-Za-km-z]*/, fault });
 }
 
 /**

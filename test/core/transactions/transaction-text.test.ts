@@ -30,8 +30,22 @@ describe("readTransactionText", () => {
       "params[0]: expected at most 1683 characters of base58 (larger ones: base64), got 1685",
     );
     expect(read(long, "base64")).toThrow(
-      "params[0]: expected a transaction in base64, got 1685 other characters",
+      "params[0]: invalid base64: 1685 characters, not a multiple of 4; expected a transaction in base64",
     );
+  });
+
+  it.each([
+    ["", "base64", "empty text"],
+    ["", "base58", "empty text"],
+    [`${"A".repeat(340)}\n`, "base64", 'invalid base64: character "\\n" at 340'],
+    ["AA=A", "base64", 'invalid base64: character "A" at 3'],
+    ["AAA🙂", "base64", 'invalid base64: character "🙂" at 3'],
+    ["AAAAA", "base64", "invalid base64: 5 characters, not a multiple of 4"],
+    ["AB==", "base64", "invalid base64: unused bits before the padding are not 0"],
+    ["22O2", "base58", 'invalid base58: character "O" at 2'],
+  ] as const)("names the first invalid character of %j in %s", (text, encoding, problem) => {
+    const message = `params[0]: ${problem}; expected a transaction in ${encoding}`;
+    expect(read(text, encoding)).toThrow(expect.objectContaining({ message }));
   });
 
   it("names the violated rule of a short text, which decodes as base58", () => {

@@ -45,7 +45,10 @@ describe("sendIdeal", () => {
     [[[texts[0]]], /^value_invalid: params\[0\]: got 1 element; expected 2$/],
     [[[...texts, texts[0]]], /^value_invalid: params\[0\]: got 3 elements; expected 2$/],
     [[[texts[0], 7]], /^value_invalid: params\[0\]\[1\]: invalid value 7; expected a string/],
-    [[[texts[0], "?"]], /^value_invalid: params\[0\]\[1\]: expected a transaction in base64/],
+    [
+      [[texts[0], "?"]],
+      /^value_invalid: params\[0\]\[1\]: invalid base64: character "?" at 0; expected/,
+    ],
     [[texts, { encoding: "hex" }], /^value_invalid: params\[1\]\.encoding: /],
     [[texts, []], /^value_invalid: params\[1\]: invalid value \[\]; expected an object/],
     [[texts, { mevProtect: 1 }], /^value_invalid: params\[1\]\.mevProtect: /],

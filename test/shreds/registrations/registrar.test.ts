@@ -100,9 +100,9 @@ describe("an entry", () => {
   const selfPaid = signed([transferOf(shredWallet, otherShredWallet, 500n)], [shredWallet]);
   it.each<[string, RegistrationEntry | null, string, RegExp]>([
     ["no entry", null, "entry_invalid", /expected an object with .* got another shape/],
-    ["nothing", text(""), "transaction_invalid", /expected a transaction in base64, got 0/],
-    ["no text of bytes", text("%%%"), "transaction_invalid", /base64, got 3 other/],
-    ["base64 with a fault", text("AAAA="), "transaction_invalid", /base64, got 5 other/],
+    ["nothing", text(""), "transaction_invalid", /empty text; expected a transaction in base64/],
+    ["no text of bytes", text("%%%"), "transaction_invalid", /invalid base64: character "%" at 0/],
+    ["base64 with a fault", text("AAAA="), "transaction_invalid", /invalid base64: 5 characters/],
     ["too long base58", text("1".repeat(1684)), "transaction_invalid", /at most 1683 .* 1684/],
     ["too long base64", text("+".repeat(5468)), "transaction_invalid", /at most 5464 .* 5468/],
     ["garbage", entry(new Uint8Array(300).fill(3)), "transaction_invalid", /expected/],
