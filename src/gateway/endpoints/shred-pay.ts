@@ -16,12 +16,14 @@ import {
 import { reasonOf } from "../../core/json-rpc/refusal.ts";
 import { u64Max } from "../../core/primitives.ts";
 import type {
+  InvalidEntry,
   RegistrationEntry,
   RegistrationResult,
 } from "../../shreds/registrations/registration-types.ts";
 import type { HttpResponse } from "../http/types.ts";
 import type { ConcurrencyLimit } from "../methods/concurrency-limit.ts";
 import { registrarOf } from "../methods/registrations.ts";
+import { invalid } from "../schema/shapes.ts";
 import { batchBytesMax } from "./body-limits.ts";
 import { type Query, uriFlag } from "./query.ts";
 import { depthMax, type RequestContext } from "./request-context.ts";
@@ -49,19 +51,36 @@ function slotOf(json: Json | undefined): bigint | null {
   return slot >= 0n && slot <= u64Max ? slot : null;
 }
 
-/** null: not an entry. Unknown fields are ignored. */
-function entryOf(json: Json): RegistrationEntry | null {
-  if (!isJsonObject(json)) return null;
+/** `value` for an error message. Its texts may be transactions, so they are not quoted. */
+function withoutTexts(value: Json | undefined): unknown {
+  if (typeof value === "string") return "…";
+  if (isJsonArray(value)) return ["…"];
+  return isJsonObject(value) ? { "…": "…" } : value;
+}
+
+function problem(what: string, expected: string, value: unknown): InvalidEntry {
+  return { problem: invalid(what, expected, value).message };
+}
+
+/** Unknown fields are ignored. */
+function entryOf(json: Json): RegistrationEntry | InvalidEntry {
+  if (!isJsonObject(json)) {
+    return problem("entry", "an object with transaction and slot", withoutTexts(json));
+  }
   const { transaction } = json;
   const slot = slotOf(json["slot"]);
   const proof = json["proof"] ?? null;
-  if (typeof transaction !== "string" || slot === null) return null;
+  if (typeof transaction !== "string") {
+    return problem("transaction", "a string", withoutTexts(transaction));
+  }
+  if (slot === null) return problem("slot", "an integer from 0 to 2^64 - 1", json["slot"]);
   if (proof === null) return { transaction, slot };
-  return typeof proof === "string" ? { transaction, slot, proof } : null;
+  if (typeof proof === "string") return { transaction, slot, proof };
+  return problem("proof", "a string", withoutTexts(proof));
 }
 
 /** Throws ShredwayError "json_invalid" or "request_invalid". */
-function readEntries(text: string): (RegistrationEntry | null)[] {
+function readEntries(text: string): (RegistrationEntry | InvalidEntry)[] {
   const json = readCallJson(text, depthMax);
   if (!isJsonArray(json)) {
     throw new ShredwayError("request_invalid", `body: expected an array, got ${quote(json)}`);

@@ -16,7 +16,6 @@ import type { PendingRegistrations } from "./pending-registrations.ts";
 import {
   checkSlot,
   checkTip,
-  noEntry,
   type PresentSlot,
   type Refused,
   readEntry,
@@ -27,6 +26,7 @@ import { isUnknown } from "./registration-results.ts";
 import type {
   ClaimResult,
   CountedTip,
+  InvalidEntry,
   ProofKind,
   Registrar,
   Registration,
@@ -107,7 +107,7 @@ export class TipRegistrar implements Registrar {
 
   async register(
     accountId: string,
-    entries: readonly (RegistrationEntry | null)[],
+    entries: readonly (RegistrationEntry | InvalidEntry)[],
     isDryRun: boolean,
   ): Promise<RegistrationResult[]> {
     const checked = await Promise.all(entries.map((entry) => this.#check(accountId, entry)));
@@ -129,9 +129,9 @@ export class TipRegistrar implements Registrar {
     return this.#options.store.ofAccount(accountId, beforeMs, limit);
   }
 
-  async #check(accountId: string, entry: RegistrationEntry | null): Promise<Checked> {
+  async #check(accountId: string, entry: RegistrationEntry | InvalidEntry): Promise<Checked> {
     const { reader, verifier } = this.#options;
-    if (!entry) return noEntry;
+    if ("problem" in entry) return refusal("entry_invalid", entry.problem);
     const facts = readEntry(entry, reader);
     if ("accepted" in facts) return facts;
     const { signature } = facts;

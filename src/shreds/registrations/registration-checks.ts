@@ -32,11 +32,6 @@ export function refusal(
   return { accepted: false, reason, message, signature };
 }
 
-export const noEntry = refusal(
-  "entry_invalid",
-  "entry: expected an object with the text `transaction`, the integer `slot` from 0 to 2^64 - 1 and, if any, the text `proof`, got another shape",
-);
-
 export function readEntry(
   { transaction }: RegistrationEntry,
   reader: TransactionReader,

@@ -164,6 +164,11 @@ export type RegistrationResult =
       readonly signature: string | null;
     };
 
+export interface InvalidEntry {
+  /** The invalid member, its value and what was expected. */
+  readonly problem: string;
+}
+
 export interface RegistrationEntry {
   /** A signed transaction in base64, or in base58 if the text is not recognizable as base64. */
   readonly transaction: string;
@@ -175,13 +180,13 @@ export interface RegistrationEntry {
 /** The interface for the gateway; implemented by registrar.ts. */
 export interface Registrar {
   /**
-   * Returns one result for each entry, in order; a null entry has an invalid shape. Accepted entries are
+   * Returns one result for each entry, in order. Accepted entries are
    * durable when it settles. `isDryRun`: checks everything, persists nothing. An invalid entry never
    * makes it reject.
    */
   register(
     accountId: string,
-    entries: readonly (RegistrationEntry | null)[],
+    entries: readonly (RegistrationEntry | InvalidEntry)[],
     isDryRun: boolean,
   ): Promise<RegistrationResult[]>;
   ofAccount(accountId: string, beforeMs: number | null, limit: number): Promise<Registration[]>;

@@ -132,8 +132,31 @@ describe("POST /shred-pay", () => {
       {"transaction":"z","slot":"18446744073709551616"},{"transaction":"z","slot":18446744073709551616}]`;
     expect((await run.post(text, `${path}&dry_run=true`)).text).toBe('{"accepted":[]}');
     const slot = 2n ** 64n - 1n;
-    const entries = [{ transaction: "x", slot }, { transaction: "y", slot }, null, null, null];
+    const problem = expect.stringMatching(/^slot: invalid value .*; expected an integer from 0 to/);
+    const invalid = { problem };
+    const valid = ["x", "y"].map((transaction) => ({ transaction, slot }));
+    const entries = [...valid, invalid, invalid, invalid];
     expect(seen).toEqual(["a_1", entries, true]);
+  });
+
+  it.each<[unknown, string]>([
+    [{ transaction: "x" }, "slot: missing value; expected an integer from 0 to 2^64 - 1"],
+    [{ transaction: "x", slot: "5x" }, 'slot: invalid value "5x"; expected an integer from 0'],
+    [{ transaction: "x", slot: -1 }, "slot: invalid value -1; expected an integer from 0"],
+    [{ slot: 1 }, "transaction: missing value; expected a string"],
+    [{ transaction: 7, slot: 1 }, "transaction: invalid value 7; expected a string"],
+    [{ transaction: ["secret"], slot: 1 }, 'transaction: invalid value ["…"]; expected a string'],
+    [{ transaction: "x", slot: 1, proof: 7 }, "proof: invalid value 7; expected a string"],
+    [null, "entry: invalid value null; expected an object with transaction and slot"],
+    ["secret", 'entry: invalid value "…"; expected an object with transaction and slot'],
+  ])("names the invalid member of %j", async (given, text) => {
+    const run = await openRun();
+    const { body: answer } = await run.post(JSON.stringify([given]), `${path}&verbose=true`);
+    const message = expect.stringContaining(text);
+    expect(answer).toEqual({
+      accepted: [],
+      rejected: [{ index: 0, reason: "entry_invalid", message }],
+    });
   });
 
   const most = 256 * 1024;

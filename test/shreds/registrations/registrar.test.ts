@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import type {
+  InvalidEntry,
   Registration,
   RegistrationEntry,
   RegistrationResult,
@@ -98,8 +99,8 @@ describe("an entry", () => {
     [alice, bob],
   );
   const selfPaid = signed([transferOf(shredWallet, otherShredWallet, 500n)], [shredWallet]);
-  it.each<[string, RegistrationEntry | null, string, RegExp]>([
-    ["no entry", null, "entry_invalid", /expected an object with .* got another shape/],
+  it.each<[string, RegistrationEntry | InvalidEntry, string, RegExp]>([
+    ["no entry", { problem: "slot: missing" }, "entry_invalid", /^slot: missing$/],
     ["nothing", text(""), "transaction_invalid", /empty text; expected a transaction in base64/],
     ["no text of bytes", text("%%%"), "transaction_invalid", /invalid base64: character "%" at 0/],
     ["base64 with a fault", text("AAAA="), "transaction_invalid", /invalid base64: 5 characters/],
@@ -325,7 +326,7 @@ describe("a request", () => {
             : store.addCounted(registration, epoch),
       },
     }));
-    const given = [entry(tip(5n, 1n)), null, entry(tip(5n, 2n))];
+    const given = [entry(tip(5n, 1n)), { problem: "no entry" }, entry(tip(5n, 2n))];
     const results = await registrar.register("a_1", given, false);
     expect(results.map(reasonOf)).toEqual(["store_failed", "entry_invalid", "store_failed"]);
     expect(JSON.stringify(results)).not.toContain("secret");
@@ -419,13 +420,14 @@ function inOrderOf(all: readonly Registration[]) {
 describe("for any mix of entries", () => {
   /** Kinds by number: valid, forged, without a tip, garbage, empty. */
   const created = Array.from({ length: 8 }, (_, i) => tip(5n, BigInt(i), wallet(1 + (i % 3))));
-  const kinds: ((i: number) => RegistrationEntry | null)[] = [
-    (i) => entry(created[i % 8] ?? tip()),
+  const validKind = (i: number) => entry(created[i % 8] ?? tip());
+  const kinds: ((i: number) => RegistrationEntry | InvalidEntry)[] = [
+    validKind,
     (i) => entry(changed(created[i % 8] ?? tip(), 9)),
     (i) => entry(created[i % 8] ?? tip(), presentSlot + 100n),
     () => entry(signed([transferOf(alice, bob, 5n)])),
     () => text("garbage"),
-    () => null,
+    () => ({ problem: "no entry" }),
   ];
   const anyEntry = fc.tuple(fc.integer({ min: 0, max: 7 }), fc.nat({ max: 9 }));
   const anyRequest = fc.record({
@@ -445,7 +447,7 @@ describe("for any mix of entries", () => {
             accounting.ms += 1;
             const given = requests.map(({ entries }) =>
               // Every second one is valid.
-              entries.map(([i, kind]) => (kinds[kind < 5 ? 0 : kind - 4] ?? kinds[0])?.(i) ?? null),
+              entries.map(([i, kind]) => (kinds[kind < 5 ? 0 : kind - 4] ?? validKind)(i)),
             );
             const answers = await Promise.all(
               requests.map(({ accountId, isDryRun }, at) =>
@@ -456,16 +458,17 @@ describe("for any mix of entries", () => {
               const { accountId = "", isDryRun = false } = requests[at] ?? {};
               expect(results.length).toBe(given[at]?.length);
               for (const [place, result] of results.entries()) {
-                const submitted = given[at]?.[place] ?? null;
-                const wire = submitted && Buffer.from(submitted.transaction, "base64");
+                const submitted = given[at]?.[place];
+                const valid = submitted && "slot" in submitted ? submitted : null;
+                const wire = Buffer.from(valid?.transaction ?? "", "base64");
                 const isGood =
-                  created.some((one) => wire?.equals(one)) && submitted?.slot === presentSlot;
+                  created.some((one) => wire.equals(one)) && valid?.slot === presentSlot;
                 if (!result.accepted) {
                   expect(result.reason === "registered_before").toBe(isGood);
                   continue;
                 }
                 expect(isGood).toBe(true);
-                expect(wire && signatureOf(wire)).toBe(result.signature);
+                expect(signatureOf(wire)).toBe(result.signature);
                 if (isDryRun) continue;
                 expect(owners.has(result.signature)).toBe(false);
                 owners.set(result.signature, accountId);
