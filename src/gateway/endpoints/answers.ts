@@ -12,6 +12,7 @@ import {
   writeJson,
 } from "../../core/json-rpc/json-text.ts";
 import type { HttpHead, HttpResponse } from "../http/types.ts";
+import type { Pages } from "../methods/dependencies.ts";
 import { batchBytesMax, callsMax, depthMax } from "./body-limits.ts";
 
 type Headers = Readonly<Record<string, string>>;
@@ -163,13 +164,22 @@ export function handshakeRefusal(count: () => void): HttpResponse | undefined {
   }
 }
 
-/** Response to a plain request for the path of a WebSocket. */
-export function upgradeAnswer(): HttpResponse {
-  const error = new ShredwayError(
-    "http_method",
-    "expected a WebSocket handshake (header Upgrade: websocket)",
-  );
-  const answer = refusalAnswer(error.reason, error.message);
+/** Paths that `pages` name only to callers who may read them. */
+const operatorPaths = ["/health/live", "/health/ready", "/metrics"];
+
+/** The paths of `pages` that this caller may know. */
+export function pagePaths(pages: readonly Pages[], head: HttpHead): string[] {
+  return pages.flatMap((each) => [
+    ...each.listed,
+    ...operatorPaths.filter((path) => each.find(path, head)),
+  ]);
+}
+
+/** Response to a plain request for the path of a WebSocket. `other`: a method that it also accepts. */
+export function upgradeAnswer(other?: "POST"): HttpResponse {
+  const also = other === undefined ? "" : `${other}, or `;
+  const message = `expected ${also}a WebSocket handshake (header Upgrade: websocket)`;
+  const answer = refusalAnswer("http_method", message);
   return { ...answer, status: 426, headers: { ...answer.headers, upgrade: "websocket" } };
 }
 

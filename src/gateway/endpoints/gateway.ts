@@ -31,6 +31,7 @@ import type { Ingress } from "../submission/types.ts";
 import {
   answerOf,
   baseHeaders,
+  pagePaths,
   plainRefusal,
   preflightAnswer,
   refusalAnswer,
@@ -176,7 +177,7 @@ export class Gateway {
   ): Omit<HttpServerOptions, "listen" | "connectionsMax"> {
     const keyPaths = keyPathRoute(this.#streamSockets, (head) => {
       const answer = this.handle({ ...head, body: new Uint8Array() }, served);
-      return answer instanceof Promise ? this.#unknownPath(served) : answer;
+      return answer instanceof Promise ? this.#unknownPath(head, served) : answer;
     });
     const webSockets = Object.entries({ ...this.webSockets, "*": keyPaths }).filter(
       ([path]) => !served || isServed(path, served),
@@ -230,13 +231,12 @@ export class Gateway {
     const isShown = !served || isServed(request.path, served);
     const path = isShown ? found : undefined;
     return this.counts.answered(request.path, path !== undefined, () =>
-      path ? this.#answer(request, path, served) : this.#unknownPath(served),
+      path ? this.#answer(request, path, served) : this.#unknownPath(request, served),
     );
   }
 
-  #unknownPath(served: ReadonlySet<EndpointGroup> | undefined): HttpResponse {
-    const { pages } = this.#dependencies;
-    const known = [...this.#paths.keys(), ...pages.flatMap(({ listed }) => listed)];
+  #unknownPath(head: HttpHead, served: ReadonlySet<EndpointGroup> | undefined): HttpResponse {
+    const known = [...this.#paths.keys(), ...pagePaths(this.#dependencies.pages, head)];
     const shown = served ? known.filter((path) => isServed(path, served)) : known;
     return refusalAnswer("path_unknown", `unknown path; expected one of ${shown.join(", ")}`);
   }
@@ -376,7 +376,7 @@ export class Gateway {
   }
 
   #answerBytes(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
-    return request.method === "GET" ? upgradeAnswer() : this.#answerRaw(request, false);
+    return request.method === "GET" ? upgradeAnswer("POST") : this.#answerRaw(request, false);
   }
 
   #answerRaw(request: HttpRequest, isText: boolean): HttpResponse | Promise<HttpResponse> {

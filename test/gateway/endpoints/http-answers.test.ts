@@ -7,6 +7,7 @@ import { isObject } from "../../../src/core/values.ts";
 import { operations } from "../../../src/gateway/endpoints/description/paths.ts";
 import type { GatewayDependencies } from "../../../src/gateway/methods/dependencies.ts";
 import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
+import { OperatorPages } from "../../../src/platform/metrics/pages.ts";
 import type { TipFloor, TipHistoryReader } from "../../../src/tips/tip-types.ts";
 import { Files } from "../../platform/store/files.ts";
 import { entry, openHarness, presentSlot, tip } from "../../shreds/registrations/harness.ts";
@@ -148,6 +149,26 @@ describe("the HTTP paths", () => {
       expect(await ask(run, `post ${path}`, { query: key, body: send(), headers })).toBe(415);
     },
   );
+
+  it.each([true, false])("are named for an unknown path; operators: %s", async (mayRead) => {
+    const dependencies = { mayRead: () => mayRead, metrics: () => "", checks: () => [] };
+    const run = await GatewayRun.open({}, { pages: [new OperatorPages(dependencies)] });
+    const response = await fetch(run.url("/nowhere"));
+    const text = await response.text();
+    expect(response.status).toBe(404);
+    expect(text).toContain("unknown path; expected one of /relay, ");
+    for (const path of ["/health/live", "/health/ready", "/metrics"]) {
+      expect((await fetch(run.url(path))).status).toBe(mayRead ? 200 : 404);
+      expect(text.includes(path)).toBe(mayRead);
+    }
+  });
+
+  it("name POST and the handshake for a GET of /relayb", async () => {
+    const run = await GatewayRun.open();
+    const textOf = async (path: string) => (await fetch(run.url(path))).text();
+    expect(await textOf("/relayb")).toContain(": expected POST, or a WebSocket handshake (header");
+    expect(await textOf("/stream")).toContain(": expected a WebSocket handshake (header");
+  });
 
   it("return the described responses", async () => {
     const run = await open();
