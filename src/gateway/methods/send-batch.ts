@@ -80,11 +80,12 @@ async function submitAll(
   });
 }
 
-/** Returns the signatures in order. */
+/** Returns the signatures in order. `nameOf`: a transaction in messages. */
 export async function submitBatch(
   call: Call,
   transactions: readonly TransactionFacts[],
   protection: Protection,
+  nameOf = (index: number): string => `transaction ${index}`,
 ): Promise<readonly string[]> {
   const duplicate = duplicateOf(transactions);
   if (duplicate !== undefined) {
@@ -94,7 +95,7 @@ export async function submitBatch(
   }
   call.countCalls(transactions.length - 1);
   try {
-    await call.admission.verify(transactions, (index) => `transaction ${index}`);
+    await call.admission.verify(transactions, nameOf);
   } catch (thrown) {
     if (!isShredwayError(thrown, "signature_invalid")) throw thrown;
     throw sanitizationError(thrown.details?.index ?? 0, thrown);
@@ -124,15 +125,16 @@ const params = {
 
 function run(call: Call, args: ArgsOf<typeof params>, given: readonly Json[]) {
   const protection = readProtection(given, call.uri);
+  const nameOf = (index: number) => `params[0][${index}]`;
   const read = args.transactions.map((each, index) => {
-    const what = `params[0][${index}]`;
+    const what = nameOf(index);
     return sanitise(index, () => {
       const transaction = call.admission.read(what, each, args.options.encoding);
       call.admission.checkTip("sendBatch", what, [transaction]);
       return transaction;
     });
   });
-  return submitBatch(call, read, protection);
+  return submitBatch(call, read, protection, nameOf);
 }
 
 export const sendBatch = method({

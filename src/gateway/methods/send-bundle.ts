@@ -42,11 +42,12 @@ function checkBundle(transactions: readonly TransactionFacts[]): void {
   }
 }
 
-/** Returns the signatures; below /api/v1 the bundle id. */
+/** Returns the signatures; below /api/v1 the bundle id. `nameOf`: a transaction in messages. */
 export async function submitBundle(
   call: Call,
   transactions: readonly TransactionFacts[],
   protection: Protection,
+  nameOf = (index: number): string => `transaction ${index}`,
 ): Promise<string | readonly string[]> {
   checkBundle(transactions);
   if (protection.swqosOnly) {
@@ -57,7 +58,7 @@ export async function submitBundle(
   }
   call.countCalls(transactions.length - 1);
   call.admission.checkTip("sendBundle", "bundle", transactions);
-  await call.admission.verify(transactions, (index) => `transaction ${index}`);
+  await call.admission.verify(transactions, nameOf);
   await call.dependencies.submissions.submit({
     accountId: call.key.accountId,
     method: "sendBundle",
@@ -104,10 +105,9 @@ const params = {
 function run(call: Call, args: ArgsOf<typeof params>, given: readonly Json[]) {
   const texts = readBundle(call, args.transactions);
   const protection = readProtection(given, call.uri);
-  const read = texts.map((each, i) =>
-    call.admission.read(`params[0][${i}]`, each, args.options.encoding),
-  );
-  return submitBundle(call, read, protection);
+  const nameOf = (index: number) => `params[0][${index}]`;
+  const read = texts.map((each, i) => call.admission.read(nameOf(i), each, args.options.encoding));
+  return submitBundle(call, read, protection, nameOf);
 }
 
 export const sendBundle = method({

@@ -370,7 +370,7 @@ describe("sendBundle", () => {
     const run = await GatewayRun.open();
     const bundle = [wireTexts[1], base64(forged(wires[2] ?? new Uint8Array(0)))];
     expect(await run.call("sendBundle", [bundle])).toMatchObject(
-      error(-32003, /^signature_invalid: transaction 1: /, "signature_invalid"),
+      error(-32003, /^signature_invalid: params\[0\]\[1\]: /, "signature_invalid"),
     );
     expect(run.submitted).toEqual([]);
   });
@@ -433,9 +433,9 @@ describe("sendBatch", () => {
       );
     }
     const forgedText = base64(forged(wires[1] ?? new Uint8Array(0)));
-    expect(await run.call("sendBatch", [[wireTexts[0], forgedText]])).toMatchObject(
-      sanitization(1, "signature_invalid"),
-    );
+    const answer = await run.call("sendBatch", [[wireTexts[0], forgedText]]);
+    expect(answer).toMatchObject(sanitization(1, "signature_invalid"));
+    expect(answer.text).toContain("params[0][1]: signature verification failed");
     expect(run.submitted).toEqual([]);
   });
 
