@@ -47,7 +47,7 @@ describe("sendIdeal", () => {
     [[[texts[0], 7]], /^value_invalid: params\[0\]\[1\]: invalid value 7; expected a string/],
     [
       [[texts[0], "?"]],
-      /^value_invalid: params\[0\]\[1\]: invalid base64: character "?" at 0; expected/,
+      /^value_invalid: params\[0\]\[1\]: invalid base64: character "\?" at 0; expected/,
     ],
     [[texts, { encoding: "hex" }], /^value_invalid: params\[1\]\.encoding: /],
     [[texts, []], /^value_invalid: params\[1\]: invalid value \[\]; expected an object/],
