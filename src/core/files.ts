@@ -1,9 +1,20 @@
-// Files: opens regular files only, and reads small text files up to a limit.
+// Files: opens regular files only, reads small text files up to a limit, and creates folders.
 //
-// Used for the configuration, leader schedules and captures. Reading is synchronous, so files that
+// Used for the configuration, leader schedules, captures and the data folder. Reading is synchronous, so files that
 // could block are refused: a pipe without a writer would stop signals and reloads.
 
-import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  type Stats,
+  statSync,
+} from "node:fs";
+import { dirname, resolve } from "node:path";
 import { messageOf, type PlainReason, ShredwayError } from "./errors.ts";
 
 function kindOf(stats: Stats): string {
@@ -65,5 +76,22 @@ export function readTextFile(path: string, bytesMax: number, reason: PlainReason
     return new TextDecoder("utf-8", { fatal: true }).decode(buffer.subarray(0, length));
   } catch (cause) {
     throw new ShredwayError(reason, `${path}: expected UTF-8 text, got other bytes`, { cause });
+  }
+}
+
+/**
+ * Creates the folder `path` and its missing parents. Throws the system's error. Node's recursive mkdir
+ * never returns if the system reports a missing parent below an existing folder, as /proc does.
+ */
+export function createFolders(path: string, mode: number): void {
+  const folders = [resolve(path)];
+  for (let at = dirname(resolve(path)); !existsSync(at); at = dirname(at)) folders.push(at);
+  for (const folder of folders.toReversed()) {
+    try {
+      mkdirSync(folder, { mode });
+    } catch (error) {
+      const isThere = statSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? false;
+      if (!isThere) throw error;
+    }
   }
 }

@@ -5,11 +5,11 @@
 // slot is saved to a small file every 10 s and at the end. It counts only for the same shred version,
 // which changes when a network is reset. Created by relay-service.ts.
 
-import { mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Clock, Timer } from "../core/clock.ts";
 import { messageOf } from "../core/errors.ts";
-import { fileFingerprint, readTextFile } from "../core/files.ts";
+import { createFolders, fileFingerprint, readTextFile } from "../core/files.ts";
 import type { Logger } from "../core/log.ts";
 import { u64Max } from "../core/primitives.ts";
 import type { Relay } from "./data-plane/relay.ts";
@@ -107,7 +107,7 @@ export class SlotFloor {
     const slot = reachedSlot();
     if (slot === null || slot <= this.#highest) return;
     try {
-      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      createFolders(dirname(path), 0o700);
       // A loss of power may restore the former file, which is a few slots older.
       const beside = `${path}.new`;
       writeFileSync(beside, `${JSON.stringify({ slot: String(slot), shredVersion })}\n`, {

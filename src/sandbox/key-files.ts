@@ -4,8 +4,9 @@
 // change, because the accounts' addresses derive from it. The other keys are the identity for
 // leaders, the relay's key at the block engine, and the key of its subscriber.
 
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { createFolders } from "../core/files.ts";
 import { makeKeyFile, readKeyPair } from "../platform/solana/key-file.ts";
 
 const fileNames = {
@@ -26,7 +27,7 @@ export interface SandboxKeyFile {
  */
 export function ensureKeyFile(folder: string, name: keyof typeof fileNames): SandboxKeyFile {
   const path = join(folder, fileNames[name]);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  createFolders(folder, 0o700);
   const { address } = existsSync(path) ? readKeyPair(path) : makeKeyFile(path);
   return { path, address };
 }

@@ -3,8 +3,9 @@
 // The page is dist/man/shredway.1; npm installs it with the package. SOURCE_DATE_EPOCH (seconds)
 // replaces today's date in it.
 
-import { mkdirSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { createFolders } from "../core/files.ts";
 import { packageVersion } from "../core/version.ts";
 import { allCommands } from "./commands.ts";
 import { manPage } from "./manual/man-page.ts";
@@ -16,5 +17,5 @@ const page = manPage(await allCommands(), {
   version: packageVersion(),
   date: date.toISOString().slice(0, 10),
 });
-mkdirSync(folder, { recursive: true });
+createFolders(fileURLToPath(folder), 0o777);
 writeFileSync(fileURLToPath(new URL("shredway.1", folder)), page);

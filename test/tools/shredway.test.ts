@@ -1,10 +1,13 @@
 // The command line as a user runs it: help, invalid usage, exit codes.
 
 import { spawnSync } from "node:child_process";
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { commands } from "../../src/tools/commands.ts";
-import { programWords, shredwayHere } from "../support/processes/shredway.ts";
+import { closing } from "../support/closing.ts";
+import { programWords, Shredway, shredwayHere } from "../support/processes/shredway.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 describe("shredway", () => {
   it("prints its help", async () => {
@@ -102,6 +105,28 @@ describe("shredway", () => {
       expect(code).toBe(1);
     }
   });
+});
+
+describe("an impossible data folder", () => {
+  // As a child: Node 20's recursive mkdir would never return.
+  it("ends the start with its name and the repair", async () => {
+    const config = join(temporaryFolder(), "shredway.yaml");
+    writeFileSync(
+      config,
+      `relay: { listen: "127.0.0.1:0", shredVersion: 1, authentication: off }
+http: { listen: "127.0.0.1:0" }
+tips: { addresses: [ "9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM" ] }
+data: { directory: /proc/shredway/below }
+`,
+    );
+    const start = Shredway.run("start", "--config", config);
+    closing({ close: () => start.kill() });
+    const { code, stderr } = await start.end();
+    expect(stderr).toMatch(
+      /data\.directory: cannot create \/proc\/shredway\/below: ENOENT: .*; choose a folder on a writable file system/,
+    );
+    expect(code).toBe(1);
+  }, 60_000);
 });
 
 describe("a full output device", () => {

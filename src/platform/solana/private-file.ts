@@ -12,7 +12,6 @@ import {
   fstatSync,
   fsyncSync,
   linkSync,
-  mkdirSync,
   openSync,
   readSync,
   renameSync,
@@ -22,7 +21,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
-import { openRegularFile } from "../../core/files.ts";
+import { createFolders, openRegularFile } from "../../core/files.ts";
 
 /** All permission bits except read and write of the owner. */
 const forbiddenMode = 0o177;
@@ -97,7 +96,7 @@ export function createPrivateFile(file: PrivateFile, text: string): void {
 /** Creates the file and its folder, unless it exists. `text`: the content. Throws like createPrivateFile. */
 export function ensurePrivateFile(file: PrivateFile, text: () => string): void {
   if (existsSync(file.path)) return;
-  mkdirSync(dirname(file.path), { recursive: true, mode: 0o700 });
+  createFolders(dirname(file.path), 0o700);
   createPrivateFile(file, text());
 }
 

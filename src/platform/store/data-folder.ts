@@ -3,9 +3,10 @@
 // Called by store.ts before the database opens the file. SQLite gives its other files the mode of the
 // first one, so the first one is created here.
 
-import { closeSync, mkdirSync, openSync, readFileSync, statSync } from "node:fs";
+import { closeSync, openSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { codeOf, messageOf, ShredwayError } from "../../core/errors.ts";
+import { createFolders } from "../../core/files.ts";
 import { forgetJournal } from "./journal/submission-journal.ts";
 import { forgetCommits } from "./sqlite/commit-count.ts";
 
@@ -72,21 +73,27 @@ export function isInUse(directory: string): boolean | null {
   }
 }
 
+function isOfMkdir(error: unknown): boolean {
+  return error instanceof Error && "syscall" in error && error.syscall === "mkdir";
+}
+
 /** The problem of the folder, and its repair. */
-function obstacleOf(error: unknown): string {
+function problemOf(directory: string, error: unknown): string {
   switch (codeOf(error)) {
     case "EACCES":
     case "EPERM":
     case "EROFS":
       return (
-        `permission denied for this user (uid ${process.getuid?.()}); expected the owner of the folder: ` +
+        `${directory}: permission denied for this user (uid ${process.getuid?.()}); expected the owner of the folder: ` +
         `run the command as the user of the service, or as root (${messageOf(error)})`
       );
     case "ENOTDIR":
     case "EEXIST":
-      return `not a folder; expected a folder, or a path that does not exist yet (${messageOf(error)})`;
+      return `${directory}: not a folder; expected a folder, or a path that does not exist yet (${messageOf(error)})`;
     default:
-      return messageOf(error);
+      return isOfMkdir(error)
+        ? `data.directory: cannot create ${directory}: ${messageOf(error)}; choose a folder on a writable file system`
+        : `${directory}: ${messageOf(error)}`;
   }
 }
 
@@ -99,7 +106,7 @@ export function prepareDataFolder(directory: string, mustExist = false): DataFol
   try {
     if (!exists(databasePath)) {
       if (mustExist) throw new Error(`expected a folder with ${databaseFileName}, got none`);
-      mkdirSync(directory, { recursive: true, mode: 0o700 });
+      createFolders(directory, 0o700);
       forgetCommits(databasePath);
       forgetJournal(databasePath);
       closeSync(openSync(databasePath, "a", 0o600));
@@ -108,6 +115,6 @@ export function prepareDataFolder(directory: string, mustExist = false): DataFol
     if (!exists(lockPath)) closeSync(openSync(lockPath, "a", 0o600));
     return { databasePath, lockPath, warnings: warningsOf(directory, databasePath) };
   } catch (cause) {
-    throw new ShredwayError("store_failed", `${directory}: ${obstacleOf(cause)}`, { cause });
+    throw new ShredwayError("store_failed", problemOf(directory, cause), { cause });
   }
 }

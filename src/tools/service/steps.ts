@@ -11,7 +11,6 @@ import {
   fchmodSync,
   fchownSync,
   fsyncSync,
-  mkdirSync,
   openSync,
   renameSync,
   rmdirSync,
@@ -20,6 +19,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { createFolders } from "../../core/files.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { type Host, serviceUser, type UserIds } from "./host.ts";
 
@@ -72,7 +72,7 @@ async function ownerOf(host: Host, { user, group }: Access): Promise<UserIds> {
 
 /** Also on power failure, the file has its former or its new content. */
 function replaceFile(path: string, { uid, gid }: UserIds, mode: number, text: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
+  createFolders(dirname(path), 0o755);
   const beside = join(dirname(path), `.${basename(path)}.new`);
   rmSync(beside, { force: true });
   const file = openSync(beside, "wx", 0o600);
@@ -137,7 +137,7 @@ export function folderStep(
     unchanged: isRight ? path : undefined,
     async run() {
       const owner = await ownerOf(host, access);
-      mkdirSync(host.at(path), { recursive: true, mode: 0o755 });
+      createFolders(host.at(path), 0o755);
       chmodSync(host.at(path), mode);
       chownSync(host.at(path), owner.uid, owner.gid);
     },
