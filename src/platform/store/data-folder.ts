@@ -82,10 +82,14 @@ function problemOf(directory: string, error: unknown): string {
   switch (codeOf(error)) {
     case "EACCES":
     case "EPERM":
-    case "EROFS":
       return (
         `${directory}: permission denied for this user (uid ${process.getuid?.()}); expected the owner of the folder: ` +
         `run the command as the user of the service, or as root (${messageOf(error)})`
+      );
+    case "EROFS":
+      return (
+        `${directory}: the file system is read-only; expected one that the service can write: mount it ` +
+        `read-write, or choose another data.directory (${messageOf(error)})`
       );
     case "ENOTDIR":
     case "EEXIST":

@@ -1,7 +1,9 @@
+import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { prepareDataFolder } from "../../../src/platform/store/data-folder.ts";
+import { Shredway } from "../../support/processes/shredway.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 it("says what is expected if the data folder is a file", () => {
@@ -18,4 +20,27 @@ it("names the user and the repair if the data folder is not writable", () => {
   expect(() => prepareDataFolder("/sys/shredway")).toThrow(
     /^\/sys\/shredway: permission denied for this user \(uid \d+\); expected the owner of the folder: run/,
   );
+});
+
+const mountReadOnly = [
+  "unshare",
+  "--mount",
+  "--map-root-user",
+  "sh",
+  "-c",
+  'mount -t tmpfs -o ro none "$0" && exec "$@"',
+] as const;
+const canMount =
+  spawnSync(mountReadOnly[0], [...mountReadOnly.slice(1), "/mnt", "true"]).status === 0;
+
+it.skipIf(!canMount)("says that the file system is read-only, and names the repair", async () => {
+  const folder = temporaryFolder();
+  const data = join(folder, "data");
+  const words = ["keys", "create", "--account", "trading", "--data", data];
+  const { code, stderr } = await Shredway.in([...mountReadOnly, folder], ...words).end();
+  expect(stderr).toContain(
+    `${data}: the file system is read-only; expected one that the service can write: mount it ` +
+      "read-write, or choose another data.directory (EROFS: ",
+  );
+  expect(code).toBe(1);
 });
