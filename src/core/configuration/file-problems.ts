@@ -75,6 +75,9 @@ function inLamports(value: unknown, unit: string | undefined): string {
 }
 
 function shapeProblem(path: Path, original: Path, written: unknown): ConfigProblem {
+  if (path.length === 0 && written === null) {
+    return { path, message: "the file is empty; expected at least the section relay" };
+  }
   let length = path.length;
   let document = keyDocuments.get(schemaAt(path));
   while (!document && length > 0) document = keyDocuments.get(schemaAt(path.slice(0, --length)));
@@ -84,6 +87,12 @@ function shapeProblem(path: Path, original: Path, written: unknown): ConfigProbl
   const value = valueAt(written, original);
   const message = `${describeValue(value)}; expected ${expected ?? "another value"}`;
   return { path: original, message: message + inLamports(value, document?.unit) };
+}
+
+/** The section that has `key`, if only one has it. */
+function sectionHint(key: string): string {
+  const sections = knownKeysAt([]).filter((section) => knownKeysAt([section]).includes(key));
+  return sections.length === 1 ? `; this key belongs to the section ${sections[0]}` : "";
 }
 
 /** Reports unknown keys, and goes on with the names that were probably meant. */
@@ -97,7 +106,8 @@ function unknownKeys(repaired: RepairedFile, path: Path, keys: readonly string[]
     if (meant !== undefined && isFree(meant)) repaired.rename(path, key, meant);
     else repaired.remove([...path, key]);
     const hint = didYouMean(key, known);
-    const expected = hint === "" ? `; expected one of the keys ${known.join(", ")}` : hint;
+    const listed = `; expected one of the keys ${known.join(", ")}${sectionHint(key)}`;
+    const expected = hint === "" ? listed : hint;
     return { path: [...original, key], message: `unknown key ${quote(key)}${expected}` };
   });
 }
@@ -172,6 +182,8 @@ export function checkFile({
     }
     const found = takeProblems(repaired, result.error.issues, written);
     problems.push(...found);
+    // Without a mapping at the root, there is nothing else to check.
+    if (found.some(({ path }) => path.length === 0)) break;
   }
   return { problems, warnings: [] };
 }

@@ -40,15 +40,21 @@ describe("bad configurations", () => {
   });
 
   it.each([
+    ["nothing", "", /^[^:]+: the file is empty; expected at least the section relay$/],
     [
-      "nothing",
-      "",
-      /invalid value null; expected a mapping with the section relay and, optional, /,
+      "only comments",
+      "# relay:\n",
+      /^[^:]+: the file is empty; expected at least the section relay$/,
     ],
     [
       "no mapping",
       "relay",
-      /invalid value "relay"; expected a mapping with the section relay and, optional, /,
+      /^[^:]+:1: invalid value "relay"; expected a mapping with the section relay and, optional, [^\n]*$/,
+    ],
+    [
+      "a list",
+      "- relay",
+      /^[^:]+:1: invalid value \["relay"\]; expected a mapping with the section relay and, optional, [^\n]*$/,
     ],
     ["broken YAML", "relay: [1", /shredway.yaml:1: invalid YAML/],
     [

@@ -85,6 +85,16 @@ describe("a mistyped key", () => {
   });
 });
 
+describe("a misplaced key", () => {
+  it("is reported with its section, if only one section has it", () => {
+    const hint = (text: string) => /; this key belongs to .*$/m.exec(messageOf(text))?.[0];
+    expect(hint(`${off} }\nshredVersion: 5\n`)).toBe("; this key belongs to the section relay");
+    expect(hint(`${off}, minimumLamports: 5 }\n`)).toBe("; this key belongs to the section tips");
+    expect(hint(`${off} }\nlisten: 127.0.0.1:1\n`)).toBeUndefined(); // of several sections
+    expect(hint(`${off} }\ncolour: red\n`)).toBeUndefined();
+  });
+});
+
 describe("values", () => {
   it("explains SOL where lamports are expected", () => {
     const tiers = "tiers: { thresholdLamports: { tier-1: 0.2, tier-2: 0.5 } }";
