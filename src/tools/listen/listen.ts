@@ -117,28 +117,30 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   if (recordMb !== undefined && recordFile === undefined)
     throw usageError("--record-mb requires --record FILE");
   const leaders = await openLeaders(args, terminal);
-  const svg = args.text("svg");
-  if (svg !== undefined) writePicture(svg, "");
-  const proves = args.flag("prove");
-  const recorder = FeedRecorder.open({
-    feeds:
-      groups.length > 0
-        ? groups.map((group) => ({ name: group.address, port, group }))
-        : [{ name: "any", port: 0 }],
-    onNote: (text) => terminal.note(text),
-    listen: addresses,
-    shredVersion,
-    answerChallenges: proves,
-    recordPackets: recordFile !== undefined,
-    ...(leaders.schedule && { schedule: leaders.schedule }),
-  });
+  let recorder: FeedRecorder | undefined;
   let record: PacketRecord | undefined;
   try {
+    const svg = args.text("svg");
+    if (svg !== undefined) writePicture(svg, "");
+    const proves = args.flag("prove");
+    const opened = FeedRecorder.open({
+      feeds:
+        groups.length > 0
+          ? groups.map((group) => ({ name: group.address, port, group }))
+          : [{ name: "any", port: 0 }],
+      onNote: (text) => terminal.note(text),
+      listen: addresses,
+      shredVersion,
+      answerChallenges: proves,
+      recordPackets: recordFile !== undefined,
+      ...(leaders.schedule && { schedule: leaders.schedule }),
+    });
+    recorder = opened;
     if (recordFile !== undefined)
       record = new PacketRecord(recordFile, (recordMb ?? recordMbDefault) * 1e6);
-    leaders.follow((schedule) => recorder.publishLeaders(schedule));
+    leaders.follow((schedule) => opened.publishLeaders(schedule));
     const timing = await watch({
-      recorder,
+      recorder: opened,
       leaders,
       proves,
       seconds,
@@ -146,13 +148,13 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
       terminal,
       record,
     });
-    const title = recorder.addresses.join(", ");
+    const title = opened.addresses.join(", ");
     if (svg !== undefined)
       writePicture(svg, feedSvg(timing, title, leaders.schedule !== undefined));
     return exitCodes.ok;
   } finally {
     leaders.stop();
-    recorder.close();
+    recorder?.close();
     record?.close();
   }
 }

@@ -1,6 +1,9 @@
 // `shredway listen`: losses, times of FEC sets, and recording.
 
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openCapture } from "../../../src/relay/captures/read-capture.ts";
@@ -11,6 +14,7 @@ import { freeUdpPort } from "../../support/network/free-ports.ts";
 import { GroupSender } from "../../support/network/group-sender.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { CommandRun } from "../../support/processes/command-run.ts";
+import { Shredway } from "../../support/processes/shredway.ts";
 import { ShredTraffic } from "../../support/shreds/shred-traffic.ts";
 import { traceShred } from "../../support/shredstream/test-block-engine.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -64,6 +68,59 @@ async function listening(...args: string[]): Promise<{ run: CommandRun; sender: 
 function isHole(i: number): boolean {
   return i % 16 === 3 || i % 16 === 4;
 }
+
+/** A node that knows one leader. Returns its URL. */
+async function openNode(): Promise<string> {
+  const epoch = { epoch: 0, absoluteSlot: 4, slotIndex: 4, slotsInEpoch: 8192 };
+  const results: Record<string, unknown> = {
+    getEpochInfo: epoch,
+    getLeaderSchedule: { "11111111111111111111111111111112": [4, 5, 6, 7] },
+  };
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const { id, method } = JSON.parse(Buffer.concat(chunks).toString());
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify({ jsonrpc: "2.0", id, result: results[String(method)] ?? null }));
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  closing({
+    close: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  });
+  const address = server.address();
+  return `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
+}
+
+describe("listen --rpc", () => {
+  const run = (...args: string[]) => {
+    const child = Shredway.run("listen", "--bind", "127.0.0.1", ...args);
+    closing({ close: () => child.kill() });
+    return child;
+  };
+
+  it("ends if the port is in use, and if --svg cannot be written", async () => {
+    const user = createSocket("udp4").bind(0, "127.0.0.1");
+    await once(user, "listening");
+    closing({ close: () => void user.close() });
+    const url = await openNode();
+    const busy = run("--port", String(user.address().port), "--rpc", url);
+    const unwritable = run("--port", "0", "--rpc", url, "--svg", "/proc/shredway.svg");
+    expect(await busy.end()).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`127.0.0.1:${user.address().port}`),
+    });
+    expect(await unwritable.end()).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("cannot write /proc/shredway.svg"),
+    });
+  });
+});
 
 describe("listen", () => {
   it("joins multicast groups, which are one feed", async () => {
