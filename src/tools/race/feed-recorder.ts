@@ -89,6 +89,7 @@ export class FeedRecorder {
   readonly #bytes = new Uint8Array(arrivalsAtOnce * arrivalBytes);
   readonly #view = new DataView(this.#bytes.buffer);
   readonly #packets: Uint8Array;
+  readonly #packetsView: DataView;
   readonly #groups: MulticastGroups;
   #isClosed = false;
 
@@ -104,6 +105,7 @@ export class FeedRecorder {
     });
     this.grantedReceiveBufferBytes = relay.grantedReceiveBufferBytes;
     this.#packets = new Uint8Array(options.recordPackets === true ? packetsBytes : 0);
+    this.#packetsView = new DataView(this.#packets.buffer);
   }
 
   /** Throws ShredwayError "relay_open", "address_invalid" or "table_refused". */
@@ -200,13 +202,20 @@ export class FeedRecorder {
     }
   }
 
-  /** Calls `note` for every waiting datagram. Its bytes are valid only during the call. */
-  drainPackets(note: (packet: RecordedPacket) => void): void {
+  /**
+   * Calls `note` for every waiting datagram of at most `bytesMax` bytes. Its bytes are valid only during the
+   * call.
+   */
+  drainPackets(note: (packet: RecordedPacket) => void, bytesMax = Number.POSITIVE_INFINITY): void {
     if (this.#packets.length === 0) return;
     for (;;) {
       const length = this.#relay.drainPackets(this.#packets);
       if (length === 0) return;
-      for (let at = 0; at < length; ) at = this.#decodePacket(at, note);
+      for (let at = 0; at < length; ) {
+        const end = at + packetHeadBytes + this.#packetsView.getUint32(at + 28, true);
+        if (end - at - packetHeadBytes <= bytesMax) note(this.#decodePacket(at, end));
+        at = end;
+      }
     }
   }
 
@@ -251,16 +260,14 @@ export class FeedRecorder {
     return true;
   }
 
-  #decodePacket(at: number, note: (packet: RecordedPacket) => void): number {
-    const view = new DataView(this.#packets.buffer, at, packetHeadBytes);
+  #decodePacket(at: number, end: number): RecordedPacket {
+    const view = this.#packetsView;
     const address = this.#packets.slice(at + 8, at + 24);
-    const end = at + packetHeadBytes + view.getUint32(28, true);
-    note({
+    return {
       packet: this.#packets.subarray(at + packetHeadBytes, end),
-      timestampNs: view.getBigUint64(0, true),
-      source: { bytes: address, port: view.getUint16(24, true), family: familyOf(address) },
-      port: view.getUint16(26, true),
-    });
-    return end;
+      timestampNs: view.getBigUint64(at, true),
+      source: { bytes: address, port: view.getUint16(at + 24, true), family: familyOf(address) },
+      port: view.getUint16(at + 26, true),
+    };
   }
 }

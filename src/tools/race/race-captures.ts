@@ -9,6 +9,7 @@ import { type OpenCapture, openCapture } from "../../relay/captures/read-capture
 import { parseShred, type Shred } from "../../relay/data-plane/parse-shred.ts";
 import type { LeaderSource } from "../listen/feed-options.ts";
 import type { Terminal } from "../terminal/terminal.ts";
+import { challengeReason, isChallenge } from "./challenge-counts.ts";
 import { LeaderCheck } from "./leader-check.ts";
 import type { RacePlan, RaceResult } from "./race-display.ts";
 import type { FeedFacts } from "./race-report.ts";
@@ -191,7 +192,7 @@ class SlotScorer {
     reader.received++;
     const parsed = parseShred(reader.packet);
     if (!parsed.ok) {
-      reader.refuse(parsed.reason);
+      reader.refuse(isChallenge(reader.packet) ? challengeReason : parsed.reason);
       return;
     }
     const { shred } = parsed;

@@ -1,10 +1,10 @@
 // Race of live feeds: opens the ports, records every arrival, and shows the current result.
 
 import { type Clock, systemClock } from "../../core/clock.ts";
-import { refusals } from "../../relay/data-plane/report.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import { addressesOf, type FeedOption, type LeaderSource } from "../listen/feed-options.ts";
 import { endOf, every, type Terminal } from "../terminal/terminal.ts";
+import { ChallengeCounts, challengeBytesMax, refusedOf } from "./challenge-counts.ts";
 import { FeedRecorder } from "./feed-recorder.ts";
 import { type RacePlan, type RaceResult, showRace } from "./race-display.ts";
 import type { FeedFacts, RaceFacts } from "./race-report.ts";
@@ -23,6 +23,8 @@ export interface LiveRaceOptions {
   readonly leaders: LeaderSource;
   readonly terminal: Terminal;
   readonly bufferBytes: number;
+  /** Whether to answer ownership challenges. */
+  readonly proves: boolean;
 }
 
 export async function raceLive(
@@ -30,12 +32,14 @@ export async function raceLive(
   options: LiveRaceOptions,
   clock: Clock = systemClock,
 ): Promise<RaceResult> {
-  const { plan, leaders, terminal, bufferBytes } = options;
+  const { plan, leaders, terminal, bufferBytes, proves } = options;
   const recorder = FeedRecorder.open({
     feeds,
     listen: addressesOf(feeds),
     shredVersion: plan.shredVersion,
     receiveBufferBytes: bufferBytes,
+    answerChallenges: proves,
+    recordPackets: !proves, // to count challenges
     onNote: (text) => terminal.note(text),
     ...(leaders.schedule && { schedule: leaders.schedule }),
   });
@@ -108,6 +112,7 @@ class RunningRace {
   readonly #feeds: readonly FeedOption[];
   readonly #recorder: FeedRecorder;
   readonly #traces = new TraceLags();
+  readonly #challenges: ChallengeCounts;
   readonly #options: LiveRaceOptions & { readonly clock: Clock };
 
   constructor(
@@ -118,6 +123,7 @@ class RunningRace {
     this.#feeds = feeds;
     this.#recorder = recorder;
     this.#options = options;
+    this.#challenges = new ChallengeCounts(feeds);
     const { settleNs, table } = options.plan;
     this.#session = new RaceSession(
       {
@@ -151,6 +157,9 @@ class RunningRace {
   #takePackets(): void {
     this.#recorder.drain((arrival) => this.#session.note(arrival));
     for (const trace of this.#recorder.drainTraces()) this.#traces.add(trace);
+    // Challenges explain a feed without shreds. Once every feed has some, this costs nothing more.
+    if (this.#session.collector.counts.some(({ arrivals }) => arrivals === 0))
+      this.#recorder.drainPackets((packet) => this.#challenges.note(packet), challengeBytesMax);
   }
 
   #now(): number {
@@ -188,9 +197,7 @@ class RunningRace {
       name: feed.name,
       from: sourceOf(feed),
       received: Number(source?.received ?? 0n),
-      refused: Object.fromEntries(
-        source ? refusals(source.verdicts).map(({ name, count }) => [name, Number(count)]) : [],
-      ),
+      refused: refusedOf(source?.verdicts, this.#challenges.of(feed.name)),
       kernelDrops: dropped.reduce((total, count) => total + count, 0),
       traces: this.#traces.of(feed.name),
     };

@@ -6,11 +6,11 @@
 import { encodeBase58 } from "../../core/base58.ts";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
-import { refusals } from "../../relay/data-plane/report.ts";
 import type { LeaderSchedule } from "../../relay/leaders/schedule.ts";
 import type { FeedOption } from "../listen/feed-options.ts";
 import { endText, StreamSession } from "../stream/stream-session.ts";
 import type { StreamTarget } from "../stream/stream-target.ts";
+import { refusedOf } from "./challenge-counts.ts";
 import { FeedRecorder } from "./feed-recorder.ts";
 import type { RaceResult } from "./race-display.ts";
 import { graceNs, type LiveRaceOptions, runLive, sourceOf } from "./race-live.ts";
@@ -139,7 +139,7 @@ class DecodedFeed implements Participant {
 
   constructor(
     feed: FeedOption,
-    { plan, leaders, terminal, bufferBytes }: LiveRaceOptions,
+    { plan, leaders, terminal, bufferBytes, proves }: LiveRaceOptions,
     report: Report,
   ) {
     this.#feed = feed;
@@ -148,6 +148,7 @@ class DecodedFeed implements Participant {
       listen: feed.listen,
       shredVersion: plan.shredVersion,
       receiveBufferBytes: bufferBytes,
+      answerChallenges: proves,
       onNote: (text) => terminal.note(text),
       onTransaction: (slot, signature) => report(slot, encodeBase58(signature)),
       ...(leaders.schedule && { schedule: leaders.schedule }),
@@ -173,9 +174,7 @@ class DecodedFeed implements Participant {
       name: this.#feed.name,
       from: sourceOf(this.#feed),
       received: Number(source?.received ?? 0n),
-      refused: Object.fromEntries(
-        source ? refusals(source.verdicts).map(({ name, count }) => [name, Number(count)]) : [],
-      ),
+      refused: refusedOf(source?.verdicts),
       kernelDrops: this.#recorder.kernelDrops().reduce((total, count) => total + count, 0),
       traces: [],
     };

@@ -38,7 +38,7 @@ export const race: Command = {
   summary: "compare feeds shred by shred: first arrivals, arrival delay and completeness per feed",
   usage: [
     "race --feed NAME=[ADDRESS:]PORT[@SENDER] --feed NAME=GROUP[%INTERFACE]:PORT … [--leaders FILE | --rpc URL] [--verify] " +
-      "[--shred-version N] [--seconds S] [--settle MS] [--buffer-mb N] [--json] [--svg FILE] " +
+      "[--shred-version N] [--prove] [--seconds S] [--settle MS] [--buffer-mb N] [--json] [--svg FILE] " +
       "[--html FILE] [--csv FILE]",
     "race --stream NAME=[DIALECT:]URL … [--stream-key NAME=FILE …] [--feed …] [the same options, but --csv]",
     "race --capture NAME=FILE --capture … [the same options]",
@@ -69,6 +69,9 @@ prints the summary. docs/race.md explains each number.`,
     ...streamOptions,
     ...leaderOptions,
     "shred-version": { value: "N", help: "refuse other shred versions (default: accept any)" },
+    prove: {
+      help: "answer ownership challenges, to prove to a service that these addresses are yours",
+    },
     seconds: { value: "S", help: "stop after this time (default: at Ctrl-C)" },
     settle: {
       value: "MS",
@@ -84,6 +87,7 @@ prints the summary. docs/race.md explains each number.`,
     "shredway race --feed fra-a=20001 --feed nyc-b=20002",
     "shredway race --feed ours=20001 --feed edge=233.84.178.1%doublezero1:7733",
     "shredway race --feed ours=20001 --feed theirs=20002 --rpc https://rpc.example --seconds 600",
+    "shredway race --feed ours=20001 --feed theirs=20002 --prove",
     "shredway race --feed a=20001@192.0.2.1 --feed b=20001@198.51.100.0/24 --html race.html",
     "shredway race --feed ours=20001 --stream theirs=https://stream.example --stream-key theirs=key.txt",
     "shredway race --stream a=http://127.0.0.1:10000 --stream b=entries:http://127.0.0.1:9999",
@@ -111,6 +115,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   args.exclusive("stream", "csv");
   if (args.given("capture")) args.exclusive("capture", "seconds");
   if (args.given("capture")) args.exclusive("capture", "buffer-mb");
+  if (args.given("capture")) args.exclusive("capture", "prove");
   const captures = args.given("capture") ? readCaptures(args) : [];
   const streams = readStreams(args);
   const streamNames = streams.map(({ name }) => name);
@@ -128,7 +133,13 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   const json = args.flag("json");
   const plan = { settleNs: settleMs * 1e6, seconds, shredVersion, json, table };
   try {
-    const options = { plan, leaders, terminal, bufferBytes: bufferMb * 2 ** 20 };
+    const options = {
+      plan,
+      leaders,
+      terminal,
+      bufferBytes: bufferMb * 2 ** 20,
+      proves: args.flag("prove"),
+    };
     const raced =
       captures.length > 0
         ? await raceCaptures(captures, { plan, leaders, terminal })

@@ -1,6 +1,8 @@
 // Verdict of a race in sentences that claim no more than the numbers show. Pure.
 
+import { counted } from "../../core/counted.ts";
 import { formatLag, grouped, percent } from "../report/number-text.ts";
+import { challengeReason } from "./challenge-counts.ts";
 import type { FeedReport, PairReport, RaceReport, RaceUnit } from "./race-report.ts";
 
 function byWins({ feeds }: RaceReport): FeedReport[] {
@@ -64,17 +66,24 @@ function pairSentence(pair: PairReport, unit: RaceUnit): string {
     : `${middle}${range}: no difference beyond chance.`;
 }
 
+function withoutShreds({ name, refused }: FeedReport, unit: RaceUnit): string {
+  const challenges = refused[challengeReason] ?? 0;
+  return challenges === 0
+    ? `${name} delivered no valid ${unit}s; see REFUSED.`
+    : `${name} received ${counted(challenges, "ownership challenge")} and no ${unit}s: the destination is not proved or is paused. Run shredway race or shredway listen with --prove, which answers challenges, until its shreds arrive.`;
+}
+
 function warnings(report: RaceReport): string[] {
   const { unit } = report;
   const silent = report.feeds.filter(({ received }) => received === 0).map(({ name }) => name);
   const withoutValidShreds = report.feeds
     .filter(({ received, shreds }) => received > 0 && shreds === 0)
-    .map(({ name }) => name);
+    .map((feed) => withoutShreds(feed, unit));
   const dropped = report.feeds.filter(({ kernelDrops }) => (kernelDrops ?? 0) > 0);
   const late = report.feeds.filter((feed) => feed.late > lateShareMax * feed.shreds);
   return [
     ...silent.map((name) => `${name} delivered ${unit === "shred" ? "no packets" : "nothing"}.`),
-    ...withoutValidShreds.map((name) => `${name} delivered no valid ${unit}s; see REFUSED.`),
+    ...withoutValidShreds,
     ...dropped.map(
       ({ name, kernelDrops }) =>
         `THIS MACHINE LOST ${grouped(kernelDrops ?? 0)} packets of ${name}. The race is unfair to it; use a larger receive buffer (--buffer-mb).`,
