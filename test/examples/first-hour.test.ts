@@ -112,7 +112,10 @@ describe.skipIf(!hasCurl)("docs/first-hour.md", () => {
     ["tips", /"landed_tips_50th_percentile":\d+/],
     ["a destination", /active proved by \w+, until /],
     ["a tier", /^tier tier-1 of 200000000 lamports$/m],
-    ["a race", /tier-1[\s\S]*first/],
+    [
+      "a race of two feeds with shreds",
+      /^tier-2 +[1-9][\d,]* +[1-9].*\ntier-1 +[1-9][\d,]* +[1-9]/m,
+    ],
     ["a decoded stream", /^received 5 transactions in /m],
     ["the kill", /^the sandbox ended with null$/m],
     ["the state after the kill", /"tier":"tier-1","sumLamports":200000000/],
