@@ -10,7 +10,7 @@
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { ShredwayClient } from "shredway/client";
+import { ShredwayCallError, ShredwayClient } from "shredway/client";
 
 const words = process.argv.slice(2);
 const answersItself = words.includes("--receiver");
@@ -23,10 +23,7 @@ const client = new ShredwayClient({ url: gateway });
 const tokenOf = (datagram) =>
   datagram.toString("latin1", 0, 8) === "SWPROOF1" ? datagram.toString("hex", 8, 24) : null;
 
-let destination;
-if (answersItself) {
-  destination = await client.addDestination({ region, address });
-} else {
+async function addAndProve() {
   // Open the receiver first: the challenge is sent immediately.
   const colon = address.lastIndexOf(":");
   const host = address.slice(0, colon).replace(/^\[|\]$/g, "");
@@ -39,20 +36,33 @@ if (answersItself) {
       if (text !== null) found(text);
     });
   });
-  destination = await client.addDestination({ region, address });
-  console.log(destination.id, destination.state);
-  destination = await client.proveDestination(destination.id, await token);
-  socket.close();
+  try {
+    const added = await client.addDestination({ region, address });
+    console.log(added.id, added.state);
+    return await client.proveDestination(added.id, await token);
+  } finally {
+    socket.close();
+  }
 }
 
-while (destination.state === "unproved") {
-  await new Promise((done) => setTimeout(done, 200));
-  const all = await client.getDestinations();
-  destination = all.find(({ id }) => id === destination.id) ?? destination;
+try {
+  let destination = answersItself
+    ? await client.addDestination({ region, address })
+    : await addAndProve();
+  while (destination.state === "unproved") {
+    await new Promise((done) => setTimeout(done, 200));
+    const all = await client.getDestinations();
+    destination = all.find(({ id }) => id === destination.id) ?? destination;
+  }
+  const { id, state, provedBy, proofEndsAt } = destination;
+  console.log(id, address, state, `proved by ${provedBy}, until ${proofEndsAt}`);
+  const { tier } = await client.getTier();
+  console.log(
+    tier === null ? "no tier yet: tier.mjs registers a tip" : `receives the shreds of ${tier}`,
+  );
+} catch (error) {
+  if (!(error instanceof ShredwayCallError)) throw error;
+  // The message begins with the reason that programs can compare.
+  console.error(error.message);
+  process.exitCode = 1;
 }
-const { id, state, provedBy, proofEndsAt } = destination;
-console.log(id, address, state, `proved by ${provedBy}, until ${proofEndsAt}`);
-const { tier } = await client.getTier();
-console.log(
-  tier === null ? "no tier yet: tier.mjs registers a tip" : `receives the shreds of ${tier}`,
-);

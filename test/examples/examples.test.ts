@@ -166,6 +166,26 @@ describe.concurrent("the typed client", () => {
     await new ShredwayClient({ url: gateway }).removeDestination(id);
   });
 
+  it("reports a refused destination in one line", async () => {
+    const address = `127.0.0.1:${await freeUdpPort()}`;
+    const refusalOf = async (region: string) => {
+      const file = "examples/client/destination.mjs";
+      const program = installed.start(file, gateway, address, region);
+      return { code: await program.ended, stderr: program.stderr };
+    };
+    expect(await refusalOf("atlantis")).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(/^destination_refused: region: .*"atlantis"\n$/),
+    });
+    const client = new ShredwayClient({ url: gateway });
+    const { id } = await client.addDestination({ region: "frankfurt", address });
+    expect(await refusalOf("frankfurt")).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(/^destination_refused: .*already.*\n$/),
+    });
+    await client.removeDestination(id);
+  });
+
   it("buys a tier, and a receiver that proves its ownership receives the shreds", async () => {
     const port = await freeUdpPort();
     const address = `127.0.0.1:${port}`;
