@@ -41,7 +41,8 @@ export const start: Command = {
   name: "start",
   summary: "run the service; without a configuration, run the sandbox",
   usage: [
-    "start [--http ADDRESS] [--udp ADDRESS] [--quic ADDRESS] [--rpc ADDRESS] [--shredstream ADDRESS] [--data DIRECTORY]",
+    "start [--http ADDRESS] [--udp ADDRESS] [--quic ADDRESS] [--streams ADDRESS] [--rpc ADDRESS] [--shredstream ADDRESS] " +
+      "[--data DIRECTORY]",
     "start --config FILE [--stats SECONDS] [--log-level LEVEL]",
     "start --config FILE --print-config",
   ],
@@ -71,7 +72,7 @@ reports its states to the service manager (Type=notify, WatchdogSec=).`,
     },
     http: {
       value: "ADDRESS",
-      help: `address of the sandbox's gateway; also uses the next port (default ${defaultHttp})`,
+      help: `address of the sandbox's gateway; also uses the next port for WebSocket, with port 0 only one listener (default ${defaultHttp})`,
     },
     quic: {
       value: "ADDRESS",
