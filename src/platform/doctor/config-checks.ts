@@ -5,6 +5,7 @@
 import { parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { RelayConfig } from "../../core/configuration/configuration.ts";
 import { isForwardedSource } from "../../core/configuration/relay-sources.ts";
+import { counted } from "../../core/counted.ts";
 import { modeText, portFinding } from "./file-and-port-texts.ts";
 import type { FileFact, KeyedPortFact } from "./file-facts.ts";
 import { about, type Finding, type Found, withMeasure } from "./finding.ts";
@@ -73,7 +74,7 @@ function tables({ sources, destinations }: RelayConfig): Found {
     "The relay drops packets from senders that are not in sources, and sends only to destinations.",
   );
   const ownUse = sources.filter((source) => !isForwardedSource(source)).length;
-  const finding = `${sources.length} sources${ownUse > 0 ? ` (${ownUse} for own use)` : ""}, ${destinations.length} destinations`;
+  const finding = `${counted(sources.length, "source")}${ownUse > 0 ? ` (${ownUse} for own use)` : ""}, ${counted(destinations.length, "destination")}`;
   if (sources.length > 0 && ownUse === sources.length && destinations.length > 0)
     return warn(
       finding,

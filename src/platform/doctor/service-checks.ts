@@ -7,6 +7,7 @@ import { classifyAddress } from "../../core/addresses/address-classes.ts";
 import { parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
 import { type TcpListener, tcpListenersOf } from "../../core/configuration/tcp-listeners.ts";
+import { counted } from "../../core/counted.ts";
 import { modeText, portFinding } from "./file-and-port-texts.ts";
 import type { FileFact } from "./file-facts.ts";
 import { about, type Finding, type Found, type Level, withMeasure } from "./finding.ts";
@@ -254,7 +255,7 @@ function shredTips({ http, tips, regions }: Config): Found[] {
   const count = new Set(
     [tips.shredAddresses, ...regions.map((one) => one.shredTipAddresses)].flat(),
   ).size;
-  if (count > 0) return [ok(`${count} addresses for tips for shreds`)];
+  if (count > 0) return [ok(`${counted(count, "address", "addresses")} for tips for shreds`)];
   const remedy =
     "set tips.shredAddresses to your own public keys, unless this service sells no shreds";
   return [warn("tips.shredAddresses is empty: this service sells no shreds", remedy)];

@@ -11,6 +11,7 @@ import {
 import { isMulticastAddress, parseGroup } from "../../core/addresses/multicast-addresses.ts";
 import { systemClock } from "../../core/clock.ts";
 import { defaultGroupInterface } from "../../core/configuration/relay-sources.ts";
+import { counted } from "../../core/counted.ts";
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import { createLogger } from "../../core/log.ts";
 import { RpcClient } from "../../platform/solana/rpc-client.ts";
@@ -115,7 +116,9 @@ export function checkNames(names: readonly string[], option: string): void {
   if (twice !== undefined)
     throw usageError(`--${option}: duplicate name ${twice}; expected different names`);
   if (names.length < 2 || names.length > feedsMax) {
-    throw usageError(`got ${names.length} feeds; expected 2 to ${feedsMax} (--${option} NAME=…)`);
+    throw usageError(
+      `got ${counted(names.length, "feed")}; expected 2 to ${feedsMax} (--${option} NAME=…)`,
+    );
   }
 }
 

@@ -305,6 +305,8 @@ describe("checkConfiguration", () => {
     };
     const findings = checkConfiguration(relay(good), facts);
     expect(findings[0]?.finding).toContain("slots 5 to 9");
+    const tables = findings.find(({ check }) => check === "tables");
+    expect(tables?.finding).toBe("1 source, 1 destination");
     expect(countLevels(findings)).toEqual({ ok: 5, warn: 0, fail: 0 });
   });
 

@@ -56,6 +56,19 @@ describe("checkService", () => {
     expect(checkService(config(), "/etc/shredway.yaml", nothing)).toEqual([]);
   });
 
+  it.each([
+    [[tip], "1 address for tips for shreds"],
+    [[tip, "11111111111111111111111111111112"], "2 addresses for tips for shreds"],
+  ])("counts the addresses for tips for shreds: %j", (addresses, finding) => {
+    const text = least.replace(
+      "addresses:",
+      `shredAddresses: ${JSON.stringify(addresses)}, addresses:`,
+    );
+    const read = parseConfig(`${text}http: { listen: "127.0.0.1:0", webSocketListen: [] }`, "/f");
+    const found = checkService(read, "/f", nothing).find(({ check }) => check === "shred-tips");
+    expect(found?.finding).toBe(finding);
+  });
+
   it.each<[string, Partial<ServiceFacts>, string, string | null]>([
     [
       "secret-mode",

@@ -77,7 +77,7 @@ describe("race with streams", () => {
   });
 
   it.each([
-    [["--stream", "a=http://x:1"], "got 1 feeds; expected 2 to 8"],
+    [["--stream", "a=http://x:1"], "got 1 feed; expected 2 to 8"],
     [["--stream", "a=ftp://x:1", "--stream", "b=http://x:1"], "--stream a: invalid value"],
     [
       ["--stream", "a=fast:http://x:1"],

@@ -274,7 +274,7 @@ describe("a race of captures", () => {
 describe("invalid options", () => {
   it.each([
     [[], "got 0 feeds; expected 2 to 8 (--feed NAME=…)"],
-    [["--feed", "a=20001"], "got 1 feeds; expected 2 to 8 (--feed NAME=…)"],
+    [["--feed", "a=20001"], "got 1 feed; expected 2 to 8 (--feed NAME=…)"],
     [["--feed", "a=20001", "--feed", "a=20002"], "duplicate name a; expected different names"],
     [["--feed", "a=20001", "--feed", "b=20001"], "--feed b: port 20001 is also the port of a"],
     [
