@@ -47,10 +47,24 @@ describe("shredway", () => {
     [["start", "--confg", "x"], "; did you mean --config?"],
     [
       ["doctor", "--bogus"],
-      "doctor: unknown option --bogus; expected one of --config, --json, --apply, --revert, --help",
+      "shredway doctor: unknown option --bogus; expected one of --config, --json, --apply, --revert, --help",
     ],
-    [["doctor", "extra"], 'doctor: unexpected argument "extra"'],
+    [["doctor", "extra"], 'shredway doctor: unexpected argument "extra"'],
     [["listen"], "missing option --port"],
+    [
+      ["keys", "revoke", "--data", "x"],
+      "shredway keys: revoke: missing id of a key; for example shredway keys revoke k_",
+    ],
+    [
+      ["keys", "create", "--account"],
+      "shredway keys: --account: missing value; for example --account trading\n",
+    ],
+    [
+      ["listen", "--port", "1", "--record", "--json"],
+      'shredway listen: --record: missing value; for example --record feed.pcap; a value that begins with "-" ' +
+        'follows "=": --record=VALUE\n',
+    ],
+    [["doctor", "--json=yes"], "shredway doctor: --json: unexpected value; expected --json only\n"],
     [
       ["listen", "--port", "70000"],
       '--port: invalid value "70000"; expected an integer from 0 to 65535',

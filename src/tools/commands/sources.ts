@@ -204,7 +204,7 @@ function find(
   try {
     address = parseAddress(text);
   } catch (error) {
-    throw usageError(`sources find: ${messageOf(error)}`);
+    throw usageError(`find: ${messageOf(error)}`);
   }
   const found = sourceOf(relay.sources, address, args.integer("port", { min: 1, max: 65_535 }));
   if (args.flag("json")) terminal.line(toJson({ address: text, source: found ?? null }));
@@ -232,7 +232,7 @@ function refuseOptionsOfOtherKinds(args: Arguments, kind: string): void {
   for (const [option, expected] of Object.entries(kindOfOption)) {
     if (kind === expected || !args.given(option)) continue;
     throw usageError(
-      `sources add: unexpected option --${option} with kind ${kind}; expected it only with kind ${expected}; ` +
+      `add: unexpected option --${option} with kind ${kind}; expected it only with kind ${expected}; ` +
         `remove --${option}, or give --kind ${expected}`,
     );
   }
@@ -247,9 +247,7 @@ function addedSource(args: Arguments, name: string): WrittenSource {
   const groups = args.texts("group");
   const ofInterface = args.text("interface");
   if (kind === "udp" && address === undefined && port === undefined) {
-    throw usageError(
-      "sources add: --address and --port are missing; expected at least one of them",
-    );
+    throw usageError("add: --address and --port are missing; expected at least one of them");
   }
   return {
     name,

@@ -45,9 +45,8 @@ export function readAction<T extends string>(
   const [value, extra] = expected === undefined ? [undefined, rest[0]] : rest;
   if (expected !== undefined && value === undefined) {
     const { what, example } = argument ?? { what: expected, example: expected };
-    throw usageError(`${name} ${given}: missing ${what}; for example ${name} ${given} ${example}`);
+    throw usageError(`${given}: missing ${what}; for example shredway ${name} ${given} ${example}`);
   }
-  if (extra !== undefined)
-    throw usageError(`${name} ${given}: unexpected argument ${quote(extra)}`);
+  if (extra !== undefined) throw usageError(`${given}: unexpected argument ${quote(extra)}`);
   return { action: given, argument: value ?? "" };
 }

@@ -201,9 +201,7 @@ export function parseArguments(command: Command, given: readonly string[]): Argu
   const { help } = values;
   if (help === true) return "help";
   if (!command.actions && command.positional === undefined && positionals.length > 0) {
-    throw usageError(
-      `${command.name}: unexpected argument ${quote(positionals[0] ?? "")}; expected only options`,
-    );
+    throw usageError(`unexpected argument ${quote(positionals[0] ?? "")}; expected only options`);
   }
   return new Arguments(values, positionals);
 }
@@ -287,9 +285,25 @@ function explain(
   if (code === "ERR_PARSE_ARGS_UNKNOWN_OPTION") {
     const unknown = given.find((text) => isUnknown(text, options)) ?? "an unknown option";
     const hint = didYouMean(unknown.replace(/=.*/, ""), known);
-    return `${command.name}: unknown option ${unknown}; expected one of ${known.join(", ")}${hint}`;
+    return `unknown option ${unknown}; expected one of ${known.join(", ")}${hint}`;
   }
-  return messageOf(error).split("\n")[0] ?? "";
+  const [message = ""] = messageOf(error).split("\n");
+  const [, name = ""] = /^Option '(?:-\w, )?--([\w-]+)/.exec(message) ?? [];
+  const option = options[name];
+  if (code !== "ERR_PARSE_ARGS_INVALID_OPTION_VALUE" || option === undefined) return message;
+  if (option.value === undefined) return `--${name}: unexpected value; expected --${name} only`;
+  // Only the longer text, for a value like an option, suggests "=".
+  const hint = messageOf(error).includes("=-")
+    ? `; a value that begins with "-" follows "=": --${name}=VALUE`
+    : "";
+  return `--${name}: missing value; for example --${name} ${exampleValue(command, name) ?? option.value}${hint}`;
+}
+
+/** The value of an option in the command's examples. */
+function exampleValue({ examples }: Command, name: string): string | undefined {
+  return examples
+    .flatMap((line) => line.split(" "))
+    .find((_, i, words) => words[i - 1] === `--${name}`);
 }
 
 function isUnknown(text: string, options: Record<string, OptionSpec>): boolean {

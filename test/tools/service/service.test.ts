@@ -371,7 +371,7 @@ describe("service install refuses", () => {
     [["service"], "missing action; expected one of install, uninstall"],
     [["service", "remove"], 'unknown action "remove"; expected one of install, uninstall'],
     [["service", "uninstall", "--now"], "--now is not allowed with uninstall"],
-    [["service", "install", "x"], 'service install: unexpected argument "x"'],
+    [["service", "install", "x"], 'install: unexpected argument "x"'],
   ])("wrong usage: %j", async (words, message) => {
     const { code, stderr } = await shredway(...words);
     expect(code).toBe(2);

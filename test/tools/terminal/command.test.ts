@@ -69,9 +69,9 @@ describe("parseArguments", () => {
 
   it("reports an unknown option with the permitted ones", () => {
     expect(refusal(() => parsed("--bogus", "1"))).toBe(
-      "probe: unknown option --bogus; expected one of --to, --rate, --speed, --json, --help",
+      "unknown option --bogus; expected one of --to, --rate, --speed, --json, --help",
     );
-    expect(refusal(() => parsed("-x"))).toContain("probe: unknown option -x");
+    expect(refusal(() => parsed("-x"))).toContain("unknown option -x");
     expect(refusal(() => parsed("--to"))).toContain("--to");
   });
 
@@ -130,7 +130,7 @@ describe("parseArguments", () => {
   it("refuses unexpected positionals", () => {
     const { positional: _none, ...plain } = command;
     expect(refusal(() => parseArguments(plain, ["extra"]))).toBe(
-      'probe: unexpected argument "extra"; expected only options',
+      'unexpected argument "extra"; expected only options',
     );
   });
 });
