@@ -39,6 +39,14 @@ describe("shredway", () => {
     },
   );
 
+  it("lists every option of the sandbox in the synopsis, and explains port 0", async () => {
+    const { stdout } = await shredwayHere("start", "--help");
+    const [synopsis = ""] = stdout.split("\n\n");
+    for (const name of ["http", "udp", "quic", "streams", "rpc", "shredstream", "data"])
+      expect(synopsis).toContain(`[--${name} `);
+    expect(stdout).toMatch(/--http ADDRESS .*with port 0 only one listener/);
+  });
+
   it.each([
     [["strat"], `unknown command "strat"; expected one of ${Object.keys(commands).join(", ")}`],
     [["toString"], 'unknown command "toString"'],

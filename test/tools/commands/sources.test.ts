@@ -139,7 +139,7 @@ describe("shredway sources", () => {
     [
       ["sources", "find", "nowhere", "--config", "FILE"],
       2,
-      'sources find: invalid value "nowhere"; expected',
+      'sources: find: invalid value "nowhere"; expected',
     ],
     [["sources", "list", "--tier", "t", "--config", "FILE"], 2, "it is an option of sources add"],
     [["sources", "remove", "x", "--config", "FILE"], 1, "expected one of fra-a"],
