@@ -170,8 +170,8 @@ export class Http1Connection {
     this.#isHalfClosed = true;
     if (this.#requests.length === 0) this.#end();
     else if (this.#reader.isInBody) this.socket.destroy();
-    // It may have ended its side only, and then waits for the responses.
-    else this.#deadlineMs = Number.POSITIVE_INFINITY;
+    // It may have ended its side only, and wait for the responses, or be gone.
+    else this.#deadlineMs = this.#host.nowMs() + stalledMs;
   };
 
   #head(head: RequestHead, bytes: Uint8Array, begin: number): void {

@@ -8,7 +8,7 @@ import type { EngineResponse } from "./engine.ts";
 import type { RequestHead } from "./request-head.ts";
 import type { HttpHead } from "./types.ts";
 
-/** Time-out of a started head, body or unread response. */
+/** Time-out of a started head, body or unread response, and of responses to a client that has ended its side. */
 export const stalledMs = 10_000;
 /** Larger bodies are not copied behind their head. */
 const copiedBytesMax = 64 * 1024;

@@ -29,7 +29,7 @@ describe("a request", () => {
     expect(client.statuses).toEqual([413]);
   });
 
-  it("is answered although its client has ended its side, however long that takes", async () => {
+  it("is answered for some time after its client has ended its side", async () => {
     const gate = deferred<void>();
     const server = await echo(gate.promise);
     const client = await answersTo(server, get("/slow"));

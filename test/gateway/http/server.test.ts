@@ -300,7 +300,7 @@ onEveryEngine((engine) => {
         const client = await RawClient.open(server);
         await client.write(get(path));
         await until(() => calls > 0);
-        client.close();
+        client.socket.resetAndDestroy();
         await until(() => server.connections === 0);
         calls = 0;
       }

@@ -1,7 +1,8 @@
 // Clients that stop in the middle: each is cut after about ten seconds, in real time.
 
 import { describe, expect, it } from "vitest";
-import { onEveryEngine, RawClient, serve } from "./clients.ts";
+import type { HttpResponse } from "../../../src/gateway/http/types.ts";
+import { deferred, onEveryEngine, RawClient, serve } from "./clients.ts";
 
 const stalled: readonly (readonly [name: string, text: string])[] = [
   ["nothing", ""],
@@ -32,6 +33,16 @@ onEveryEngine(() => {
       await Promise.all(clients.map(({ client }) => client.closed()));
       expect(handled).toEqual(["GET"]);
       expect(server.connections).toBe(0);
+    });
+
+    it("is cut if it has ended its side and its request is not answered", async () => {
+      const gate = deferred<HttpResponse>();
+      const server = await serve({ handle: () => gate.promise });
+      const client = await RawClient.open(server);
+      await client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+      client.socket.end();
+      expect(await client.closed()).toBe("");
+      gate.resolve({ status: 200 });
     });
   });
 });

@@ -25,19 +25,3 @@ export const filesOfFullRun: readonly string[] = [
   "test/examples/{compose,first-hour,nginx,examples,production}.test.ts",
   "test/integration/{backup-restore,database-move,forged-icmp,regions,transmit}.test.ts",
 ];
-
-/**
- * Files that start no threads of the addon and change nothing of their process. They share processes, which
- * load each module once.
- */
-export const filesOfSharedProcesses: readonly string[] = [
-  "test/{client,core,shreds,tips}/**/*.test.ts",
-  "test/bench/*report.test.ts",
-  "test/gateway/{accounts,endpoints,methods,nonces,receipts,schema}/**/*.test.ts",
-  "test/gateway/{submission,tracker,transactions}/**/*.test.ts",
-  "test/platform/{doctor,metrics,solana}/**/*.test.ts",
-  "test/platform/portal/*.test.ts",
-  "test/relay/{captures,leaders,streams}/**/*.test.ts",
-  "test/sandbox/{chain,rpc}/**/*.test.ts",
-  "test/tools/{listen,race,report,stream,terminal}/**/*.test.ts",
-];

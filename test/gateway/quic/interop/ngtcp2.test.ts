@@ -132,7 +132,8 @@ describe.skipIf(ngtcp2Problem !== null)("a client with ngtcp2", () => {
       });
       expect(request?.options).toMatchObject({ mevProtect: true, swqosOnly: false });
       const bundle = readResponse(await client.request(framed(tipping(), tippingV0())));
-      expect(bundle).toMatchObject({ status: 400, body: expect.stringMatching(/^transaction_/) });
+      const refusal = expect.stringMatching(/^value_invalid: .* got frames of a bundle/);
+      expect(bundle).toMatchObject({ status: 400, body: refusal });
     });
   });
 
