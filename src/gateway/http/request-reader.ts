@@ -66,9 +66,7 @@ export class RequestReader {
     return this.#state !== "head" && this.#state !== "stopped";
   }
 
-  /**
-   * Bytes up to the end of the newest head or body. The piece that the listener was called for may have more.
-   */
+  /** Bytes of the connection up to the end of the newest head or part of a body; its piece may have more. */
   get readBytes(): number {
     return this.#readBytes;
   }

@@ -203,9 +203,7 @@ export class HttpServer {
     const pending = this.#pendingOf(response, head);
     const ambiguity = ambiguityOf(pending.head);
     try {
-      // A refusal cannot undo what the fast path has sent.
-      const isSent = head.fastPath?.connection.isTaken ?? false;
-      if (this.#state === "closed" || (this.#state === "draining" && !isSent)) {
+      if (this.#state !== "open" && !this.#mustHandle(head)) {
         this.#refuse(pending, closingAnswer(this.#refusal));
       } else if (ambiguity !== null) {
         this.#refuse(pending, this.#refusal(400, "request_invalid", ambiguity));
@@ -219,6 +217,11 @@ export class HttpServer {
     } catch (thrown) {
       this.#failed(pending, thrown);
     }
+  }
+
+  /** While the server drains: a refusal cannot undo what the fast path has sent. */
+  #mustHandle({ fastPath }: HttpHead): boolean {
+    return this.#state === "draining" && (fastPath?.connection.isTaken ?? false);
   }
 
   #pendingOf(response: EngineResponse, head: HttpHead): PendingRequest {

@@ -46,8 +46,8 @@ export interface NativeFastPath {
   arm(connection: number, received: number): void;
   /**
    * Fills a record (src/gateway/fast-path/taken-record.ts) of the request that begins at this byte, modulo 2^32.
-   * Returns the number of sends; 0: none, -1: none, and the request has another form, -2: the sends are those
-   * of another request.
+   * Returns the number of sends; 0: none, -1: none, and the request has another form, -2: the sends belong to a
+   * different request.
    */
   claim(connection: number, begin: number, into: Uint8Array): number;
   isTaken(connection: number, begin: number): boolean;
