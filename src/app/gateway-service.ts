@@ -341,6 +341,7 @@ export class GatewayService {
         requests: endpoints.counts,
         connections: this.#server?.connections ?? 0,
         connectionsMax: this.#config.http?.connectionsMax ?? 0,
+        connectionsOverLimit: this.#server?.connectionsOverLimit ?? 0,
         certificateExpiresMs: certificate?.material.expiresMs ?? null,
         webSockets: this.#server?.webSockets ?? [],
         webSocketsOverLimit: this.#server?.webSocketsOverLimit ?? [],

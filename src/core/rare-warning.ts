@@ -26,7 +26,7 @@ export class WarningInterval {
 }
 
 interface RareWarningOptions {
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, "monotonicNs">;
   readonly log: { warn(text: string): void };
 }
 

@@ -105,8 +105,8 @@ export const http = z.strictObject({
     expects: "an integer 1 to 1000000",
     unit: "sockets",
     meaning:
-      "Maximum number of concurrent sockets, HTTP and WebSocket together. Further sockets " +
-      "are closed immediately.",
+      "Maximum number of concurrent sockets, HTTP and WebSocket together. For each further one, an idle " +
+      "one of the address with the most is closed; if it has none, and with `uws`, the new one.",
   }),
   engine: key(z.enum(["node", "uws"]).default("node"), {
     expects: "node or uws",

@@ -4,7 +4,6 @@
 // exact in whole nanoseconds. The table is bounded: it drops the least recently active caller, who
 // starts again with a full bucket.
 
-import { familyOf } from "../../core/addresses/addresses.ts";
 import { ShredwayError } from "../../core/errors.ts";
 
 const secondNs = 1_000_000_000;
@@ -34,15 +33,6 @@ interface Bucket {
   /** In calls times 10^9. */
   level: number;
   atNs: bigint;
-}
-
-/**
- * The rate-limit group of an address of 16 bytes. All addresses of an IPv6 /64 form one group,
- * because one client usually owns all of them.
- */
-export function callerOf(address: Uint8Array): string {
-  const length = familyOf(address) === "ipv4" ? 16 : 8;
-  return Buffer.from(address.buffer, address.byteOffset, length).toString("latin1");
 }
 
 function isCount(value: number): boolean {

@@ -5,11 +5,11 @@
 // response, so that callers cannot distinguish them. Keys are never logged or quoted.
 
 import { type AddressRange, parseAddress } from "../../core/addresses/addresses.ts";
+import { callerOf } from "../../core/addresses/caller.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import { AuthFailureLimiter } from "../accounts/auth-failure-limiter.ts";
 import { scopeMissing } from "../accounts/missing-scope.ts";
-import { callerOf } from "../accounts/rate-limits.ts";
 import type { ApiKey, Scope } from "../accounts/types.ts";
 import { clientAddress, isFromProxy } from "../http/client-address.ts";
 import type { HttpHead, HttpResponse } from "../http/types.ts";

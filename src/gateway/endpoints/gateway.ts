@@ -4,11 +4,12 @@
 // or threads; GatewayDependencies contains everything it needs. Every request gets one response. A
 // submission continues after its caller disconnects.
 
+import { callerOf } from "../../core/addresses/caller.ts";
 import type { Reason } from "../../core/errors.ts";
 import { answerJsonRpc } from "../../core/json-rpc/handle.ts";
 import { packageVersion } from "../../core/version.ts";
 import type { ConnectionSnapshot, RateLimitReport } from "../accounts/connection-records.ts";
-import { callerOf, RateLimits } from "../accounts/rate-limits.ts";
+import { RateLimits } from "../accounts/rate-limits.ts";
 import { type ApiKey, scopes } from "../accounts/types.ts";
 import type {
   HttpHead,

@@ -5,9 +5,9 @@
 // element of /tip_floor, when it opens and after every refresh; it ignores messages.
 
 import type { TipFloorEntry, WrittenInteger } from "../../client/responses.ts";
+import { callerOf } from "../../core/addresses/caller.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import type { TipFloor, TipSnapshot } from "../../tips/tip-types.ts";
-import { callerOf } from "../accounts/rate-limits.ts";
 import { WindowLimits } from "../accounts/window-limits.ts";
 import {
   type HttpHead,

@@ -5,10 +5,10 @@
 // percentiles. Neither is written as zero.
 
 import type { TipHistoryView, WrittenInteger } from "../../client/responses.ts";
+import { callerOf } from "../../core/addresses/caller.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import { quarterMs } from "../../tips/tip-history.ts";
 import type { TipHistoryReader, TipQuarter } from "../../tips/tip-types.ts";
-import { callerOf } from "../accounts/rate-limits.ts";
 import { WindowLimits } from "../accounts/window-limits.ts";
 import type { HttpHead, HttpResponse } from "../http/types.ts";
 import { uriChoice } from "./query.ts";

@@ -50,7 +50,9 @@ export interface EngineWebSocketRoute {
 
 export interface EngineApp {
   /**
-   * Reports every new connection with 1, and the end of its TCP connection with -1. "uws" does not report
+   * Reports every new connection with 1, and the end of its TCP connection with -1. `close` makes room: it
+   * ends an idle connection of the caller with the most, or the new one; with "uws" always the new one, and
+   * for an end it does nothing. "uws" does not report
    * the end of a WebSocket after a close frame; there it is the latest time at which the library ends it.
    */
   filter(call: (response: Pick<EngineResponse, "close">, change: number) => void): void;

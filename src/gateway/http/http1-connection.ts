@@ -6,6 +6,7 @@
 
 import { TLSSocket } from "node:tls";
 import { formatAddress, parseAddress } from "../../core/addresses/addresses.ts";
+import { callerOf } from "../../core/addresses/caller.ts";
 import { descriptorOf } from "../../core/socket-descriptor.ts";
 import type { CallerConnection, FastPathConnections } from "../fast-path/caller-connection.ts";
 import { type Refusal, statusLine } from "./answer.ts";
@@ -21,6 +22,8 @@ const unsentBytesMax = 1024 * 1024;
 const waitingMax = 64;
 /** Bodies of pipelined requests, and bytes behind a WebSocket handshake. */
 const waitingBytesMax = 1024 * 1024;
+/** A body comes within this time; its pieces within `stalledMs` each. */
+const bodyMs = 60_000;
 /** After the last response, what a client still sends is discarded for this long. */
 const lingerMs = 1000;
 
@@ -47,6 +50,7 @@ export class Http1Connection {
   readonly socket: CallerSocket;
   /** Address of the TCP peer; a mapped IPv4 address is written as IPv4. */
   readonly remoteAddress: string;
+  readonly caller: string;
   readonly isTls: boolean;
   readonly #host: ConnectionHost;
   readonly #fastPath: CallerConnection | null;
@@ -60,7 +64,11 @@ export class Http1Connection {
   #newest: Http1Request | undefined;
   #waitingBytes = 0;
   #deadlineMs: number;
+  /** It has waited for bytes since then; further bytes of a head do not count. */
+  #waitingSinceMs: number;
   #isHeadTimed = false;
+  /** A body must have come until then; infinite: no part of it was awaited yet. */
+  #bodyUntilMs = Number.POSITIVE_INFINITY;
   /** It carries a WebSocket, which has time-outs of its own. */
   #isReleased = false;
   /** The client has closed its side. */
@@ -73,8 +81,11 @@ export class Http1Connection {
     this.#host = host;
     this.isTls = socket instanceof TLSSocket;
     const { remoteAddress = "" } = socket;
-    this.remoteAddress = remoteAddress === "" ? "" : formatAddress(parseAddress(remoteAddress));
-    this.#deadlineMs = host.nowMs() + stalledMs;
+    const address = remoteAddress === "" ? null : parseAddress(remoteAddress);
+    this.remoteAddress = address ? formatAddress(address) : "";
+    this.caller = address ? callerOf(address) : "";
+    this.#waitingSinceMs = host.nowMs();
+    this.#deadlineMs = this.#waitingSinceMs + stalledMs;
     this.#fastPath = this.isTls
       ? null
       : (host.fastPath?.connection(() => socket.descriptor ?? descriptorOf(socket)) ?? null);
@@ -91,6 +102,13 @@ export class Http1Connection {
   start(): void {
     this.socket.on("data", this.#received);
     this.socket.on("end", this.#ended);
+  }
+
+  /** null: a request is handled or its response is sent, or the connection carries a WebSocket. */
+  get idleSinceMs(): number | null {
+    const unread = this.#reader.isInBody ? 1 : 0;
+    const isUsed = this.#requests.length > unread || this.#sending.size > 0;
+    return isUsed || this.#isReleased || this.#isEnding ? null : this.#waitingSinceMs;
   }
 
   /** Cuts a client that is too late. While a response is sent, the socket's own time-out counts. */
@@ -182,6 +200,7 @@ export class Http1Connection {
       return;
     }
     const request = new Http1Request(this, head, { head: this.#headOf(head, bytes), begin });
+    this.#bodyUntilMs = Number.POSITIVE_INFINITY;
     if (head.isWebSocketUpgrade) this.#reader.stop({ keepsRest: true });
     this.#newest = request;
     this.#requests.push(request);
@@ -236,9 +255,16 @@ export class Http1Connection {
     // The time of a head runs from its first byte.
     if (isInHead && this.#isHeadTimed) return;
     this.#isHeadTimed = isInHead;
-    if (isInHead || isInBody) this.#deadlineMs = this.#host.nowMs() + stalledMs;
-    else if (this.#requests.length > 0) this.#deadlineMs = Number.POSITIVE_INFINITY;
-    else this.#deadlineMs = this.#host.nowMs() + this.#host.keepAliveMs;
+    if (!isInHead && !isInBody && this.#requests.length > 0) {
+      this.#deadlineMs = Number.POSITIVE_INFINITY;
+      return;
+    }
+    const nowMs = this.#host.nowMs();
+    this.#waitingSinceMs = nowMs;
+    this.#deadlineMs = nowMs + (isInHead || isInBody ? stalledMs : this.#host.keepAliveMs);
+    if (!isInBody) return;
+    if (this.#bodyUntilMs === Number.POSITIVE_INFINITY) this.#bodyUntilMs = nowMs + bodyMs;
+    this.#deadlineMs = Math.min(this.#deadlineMs, this.#bodyUntilMs);
   }
 
   /** Answers a request that cannot be read, unless a response is under way, and ends the connection. */

@@ -5,9 +5,9 @@
 // it. Rejected here, like by the other engine: HTTP/1.0 (505), a head above 20 kB (431), invalid heads
 // and contradicting lengths (400). Pipelined requests are answered in order, one at a time. A PROXY
 // protocol header (version 2) at the start of a connection is skipped; no address is read from it. A
-// client that sends neither a request nor the rest of one for 10 s is cut; between two requests it
-// has `keepAliveSeconds`. A TLS handshake and the first byte of the first request must end within
-// 10 s.
+// client that sends neither a request nor the rest of one for 10 s is cut, or whose body takes longer than
+// 60 s; between two requests it has `keepAliveSeconds`. A TLS handshake and the first byte of the first
+// request must end within 10 s.
 
 import { IncomingMessage } from "node:http";
 import { Socket as TcpSocket } from "node:net";
@@ -23,6 +23,7 @@ import {
   type CallerSocket,
   kernelCallers,
 } from "./caller-network.ts";
+import { ConnectionShares } from "./connection-shares.ts";
 import type {
   Engine,
   EngineApp,
@@ -61,6 +62,7 @@ class NodeApp implements EngineApp, ConnectionHost {
   readonly #network: CallerNetwork;
   readonly #date: DateLine;
   readonly #connections = new Set<Http1Connection>();
+  readonly #shares = new ConnectionShares<Http1Connection>();
   readonly #listeners = new Set<CallerListener>();
   readonly #webSocketPaths = new Map<string, WebSocketPath>();
   readonly #webSockets = new Map<Http1Connection, NodeWebSocket>();
@@ -155,6 +157,7 @@ class NodeApp implements EngineApp, ConnectionHost {
 
   closed(connection: Http1Connection): void {
     this.#connections.delete(connection);
+    this.#shares.delete(connection);
     this.#webSockets.delete(connection);
     this.#filter({ close: nothing }, -1);
   }
@@ -183,7 +186,8 @@ class NodeApp implements EngineApp, ConnectionHost {
   #connected(socket: CallerSocket): void {
     const connection = new Http1Connection(socket, this);
     this.#connections.add(connection);
-    this.#filter({ close: () => socket.destroy() }, 1);
+    this.#shares.add(connection);
+    this.#filter({ close: () => this.#shares.surplus(connection).socket.destroy() }, 1);
     if (!socket.destroyed) this.#readFirst(connection, Buffer.alloc(0));
   }
 

@@ -46,6 +46,11 @@ export class HttpServerGroup {
     return this.#servers.reduce((total, { connections }) => total + connections, 0);
   }
 
+  /** Connections closed since the start because too many were open. */
+  get connectionsOverLimit(): number {
+    return this.#servers.reduce((total, server) => total + server.connectionsOverLimit, 0);
+  }
+
   /** Open WebSockets by path. */
   get webSockets(): ReadonlyMap<string, number> {
     return this.#summed(({ webSockets }) => webSockets);

@@ -13,6 +13,7 @@ import {
 import { type Clock, systemClock } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
+import { RareWarning } from "../../core/rare-warning.ts";
 import {
   checkedAnswer,
   closingAnswer,
@@ -32,6 +33,7 @@ import type { HttpHead, HttpRequest, HttpResponse, HttpServerOptions } from "./t
 import { WebSocketPeers } from "./web-socket-peers.ts";
 
 const connectionsMaxDefault = 10_000;
+const connectionsWarningMs = 60_000;
 const keepAliveSecondsDefault = 90;
 const defaultEngine = "node";
 /**
@@ -72,6 +74,7 @@ export class HttpServer {
   readonly #peers: WebSocketPeers;
   readonly #webSockets = new Map<string, number>();
   #connections = 0;
+  #connectionsOverLimit = 0;
   #state: "open" | "draining" | "closed" = "open";
 
   private constructor(engine: Engine, options: HttpServerOptions, log: Logger | undefined) {
@@ -137,6 +140,11 @@ export class HttpServer {
     return this.#connections;
   }
 
+  /** Connections closed since the start because too many were open. */
+  get connectionsOverLimit(): number {
+    return this.#connectionsOverLimit;
+  }
+
   /** Open WebSockets by path. */
   get webSockets(): ReadonlyMap<string, number> {
     return this.#webSockets;
@@ -189,10 +197,18 @@ export class HttpServer {
   }
 
   #route(): void {
-    const connectionsMax = this.#options.connectionsMax ?? connectionsMaxDefault;
+    const { clock = systemClock, connectionsMax = connectionsMaxDefault } = this.#options;
+    const log = this.#log;
+    const warning = log && new RareWarning({ clock, log }, connectionsWarningMs);
     const onConnection = (response: Pick<EngineResponse, "close">, change: number): void => {
       this.#connections += change;
-      if (change > 0 && this.#connections > connectionsMax) response.close();
+      if (change < 0 || this.#connections <= connectionsMax) return;
+      response.close();
+      this.#connectionsOverLimit++;
+      warning?.give(
+        () =>
+          `all ${connectionsMax} HTTP connections are in use: each new one closes another, or is closed`,
+      );
     };
     this.#engine.app.filter(onConnection);
     for (const path of Object.keys(this.#options.webSockets ?? {})) this.#routeWebSocket(path);

@@ -4,8 +4,8 @@
 // forged, so it never counts against its address; under load such a sender must return a token first.
 
 import { parseAddress } from "../../core/addresses/addresses.ts";
+import { callerOf } from "../../core/addresses/caller.ts";
 import type { Clock } from "../../core/clock.ts";
-import { callerOf } from "../accounts/rate-limits.ts";
 
 /** Handshakes in progress from which on every sender must prove its address by a token. */
 const unprovenMax = 64;

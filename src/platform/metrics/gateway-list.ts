@@ -18,6 +18,8 @@ export interface GatewayFacts {
   /** Open HTTP and WebSocket connections. */
   readonly connections: number;
   readonly connectionsMax: number;
+  /** Connections closed because too many were open. */
+  readonly connectionsOverLimit: number;
   /** null: no TLS. */
   readonly certificateExpiresMs: number | null;
   /** Open WebSockets by path. */
@@ -79,6 +81,11 @@ const http: readonly Metric<GatewayFacts>[] = [
     "shredway_gateway_connections_limit",
     "Maximum number of open sockets.",
     ({ connectionsMax }) => connectionsMax,
+  ),
+  counter(
+    "shredway_gateway_connections_over_limit_total",
+    "Connections closed because the limit was reached: the new one, or an idle one of the caller with the most.",
+    ({ connectionsOverLimit }) => connectionsOverLimit,
   ),
   gauges(
     "shredway_gateway_tls_certificate_expiry_seconds",

@@ -2,7 +2,8 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { deferred, serve, until } from "./clients.ts";
+import { kernelCallers } from "../../../src/gateway/http/caller-network.ts";
+import { deferred, RawClient, serve, until } from "./clients.ts";
 import { answersTo, body, echo, get, head } from "./raw-requests.ts";
 
 describe("a request", () => {
@@ -66,6 +67,72 @@ describe("a request", () => {
       await client.readUntil(new RegExp(`<GET ${path}`));
       expect(client.statuses).toEqual([200]);
     }
+  });
+});
+
+describe("the limit of connections", () => {
+  it("closes idle ones of the address with the most, so that it keeps no other address out", async () => {
+    const gate = deferred<void>();
+    const server = await serve({
+      connectionsMax: 4,
+      handle: async ({ path }) => {
+        if (path === "/slow") await gate.promise;
+        return { status: 200, body: "fine" };
+      },
+    });
+    const other = "127.0.0.2";
+    const busy = await RawClient.open(server, other);
+    await busy.write(get("/slow"));
+    const idle = [];
+    for (let i = 0; i < 3; i++) idle.push(await RawClient.open(server, other));
+    await idle[0]?.write("POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc");
+    const client = await answersTo(server, get("/a"));
+    await client.readUntil(/fine/);
+    for (let i = 0; i < 6; i++) await RawClient.open(server, other);
+    await client.write(get("/b"));
+    await client.readUntil(/fine[\s\S]*fine/);
+    expect(idle.map(({ isClosed }) => isClosed)).toEqual([true, true, true]);
+    gate.resolve();
+    await busy.readUntil(/fine/);
+    expect(server.connectionsOverLimit).toBe(7);
+    expect(server.connections).toBe(4);
+  });
+});
+
+describe("a body", () => {
+  it("must come within a minute, however often its pieces come", async () => {
+    let nowMs = 0;
+    let reads = 0;
+    let check: () => void = () => undefined;
+    const network = {
+      ...kernelCallers,
+      nowMs: () => {
+        reads++;
+        return nowMs;
+      },
+      every: (_periodMs: number, action: () => void) => {
+        check = action;
+        return { cancel: () => undefined };
+      },
+    };
+    const server = await serve({ network, handle: () => ({ status: 200 }) });
+    const client = await RawClient.open(server);
+    let before = reads;
+    await client.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n");
+    await until(() => reads > before);
+    for (nowMs = 9000; nowMs < 60_000; nowMs += 9000) {
+      check();
+      expect(server.connections).toBe(1);
+      before = reads;
+      await client.write("a");
+      await until(() => reads > before);
+    }
+    nowMs = 59_999;
+    check();
+    expect(client.isClosed).toBe(false);
+    nowMs = 60_000;
+    check();
+    expect(await client.closed()).toBe("");
   });
 });
 
