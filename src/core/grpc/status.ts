@@ -44,7 +44,9 @@ export class GrpcError extends Error {
 function printable(text: string): string {
   const clean = text.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+/gu, " ").trim();
   if (clean === "") return "no message";
-  return clean.length <= detailMax ? clean : `${clean.slice(0, detailMax)}…`;
+  if (clean.length <= detailMax) return clean;
+  // The cut may divide a surrogate pair.
+  return `${clean.slice(0, detailMax).replace(/\p{Cs}$/u, "")}…`;
 }
 
 /** The status that an HTTP status stands for, if the response has no gRPC status. */
@@ -85,9 +87,14 @@ export function decodeGrpcMessage(text: string): string {
   }
 }
 
-/** Percent encoding of "%" and of everything except printable ASCII, as the specification of gRPC requires. */
+/**
+ * Percent encoding of "%" and of everything except printable ASCII, as the specification of gRPC requires.
+ * Half of a surrogate pair has no encoding in UTF-8 and becomes the replacement character.
+ */
 export function encodeGrpcMessage(text: string): string {
-  return text.replaceAll(/[^\x20-\x24\x26-\x7e]/gu, encodeURIComponent);
+  return text
+    .replaceAll(/\p{Cs}/gu, "\ufffd")
+    .replaceAll(/[^\x20-\x24\x26-\x7e]/gu, encodeURIComponent);
 }
 
 export const frameHeaderBytes = 5;

@@ -316,6 +316,19 @@ describe("refusals", () => {
     await until(() => third.messages.length > 0, "a stream in its place");
   });
 
+  it("end with a shortened text, wherever it is cut", async () => {
+    const { service } = await runningStreams();
+    for (const padding of ["", "-"]) {
+      const name = `shredway.${padding}${"\u0001".repeat(32)}${"😀".repeat(40)}`;
+      const client = subscribeDeshred(service.address, { deshred_transactions: { [name]: {} } });
+      await until(() => client.end !== undefined, "the end");
+      expect(client.end).toEqual({
+        code: status.INVALID_ARGUMENT,
+        details: expect.stringMatching(/^deshred_transactions: expected names .*😀…$/u),
+      });
+    }
+  });
+
   it("refuse Subscribe and name the call to use", async () => {
     const { service } = await runningStreams();
     const client = subscribeDeshred(service.address, all, { method: "Subscribe" });
