@@ -40,7 +40,6 @@ export class GrpcStream {
   #onHandedOver: (messages: number) => void = () => {};
   #queue: Uint8Array[] = [];
   #queueBytes = 0;
-  readonly #frames: FrameReader;
   /** Messages in each write that has not finished. */
   readonly #writes: number[] = [];
   readonly #onWritten = (error?: Error | null): void => {
@@ -51,9 +50,8 @@ export class GrpcStream {
   #hasResponded = false;
 
   constructor(dependencies: GrpcStreamDependencies) {
-    const { stream, path, peer, headers, requestBytesMax } = dependencies;
+    const { stream, path, peer, headers } = dependencies;
     this.#dependencies = dependencies;
-    this.#frames = new FrameReader(requestBytesMax);
     this.#stream = stream;
     this.path = path;
     this.peer = peer;
@@ -88,14 +86,19 @@ export class GrpcStream {
 
   /**
    * Sends the headers of the response, and reads requests. An exception of a listener ends the call.
-   * `onEnd` is called when the client sends no more.
+   * `onEnd` is called when the client sends no more. `requestBytesMax`: below the limit of the server.
    */
-  accept(onMessage: (message: Uint8Array) => void, onEnd: () => void): void {
+  accept(
+    onMessage: (message: Uint8Array) => void,
+    onEnd: () => void,
+    requestBytesMax = this.#dependencies.requestBytesMax,
+  ): void {
     if (this.#isEnded || this.#stream.destroyed || this.#stream.closed) return;
     this.#respond();
+    const frames = new FrameReader(requestBytesMax);
     this.#stream.on("data", (chunk: Buffer) => {
       if (this.#isEnded) return;
-      this.#guard(() => this.#readMessages(chunk, onMessage));
+      this.#guard(() => this.#pass(frames.add(chunk), onMessage));
     });
     this.#stream.on("end", () => {
       if (!this.#isEnded) this.#guard(onEnd);
@@ -178,8 +181,8 @@ export class GrpcStream {
     }
   }
 
-  #readMessages(chunk: Buffer, onMessage: (message: Uint8Array) => void): void {
-    for (const message of this.#frames.add(chunk)) {
+  #pass(messages: Iterable<Uint8Array>, onMessage: (message: Uint8Array) => void): void {
+    for (const message of messages) {
       if (this.#isEnded) return;
       onMessage(message);
     }

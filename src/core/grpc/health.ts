@@ -12,6 +12,8 @@ import { frameMessage, GrpcError } from "./status.ts";
 const states = { serving: 1, notServing: 2, serviceUnknown: 3 } as const;
 /** Callers have no key, so they share a limit. */
 const watchersMax = 256;
+/** A request is the name of a service. */
+const requestBytesMax = 1024;
 
 const responseOf = (state: number): Uint8Array => new MessageWriter().uint(1, state).finish();
 
@@ -57,13 +59,18 @@ export class HealthService {
       this.#watching--;
       this.#watchers.delete(call);
     });
+    let hasRequest = false;
     call.accept(
       (message) => {
+        // A client that does not read would otherwise fill the memory with states.
+        if (hasRequest) throw new GrpcError("INVALID_ARGUMENT", "expected one request, got more");
+        hasRequest = true;
         const isKnown = this.#services.has(serviceIn(message));
         if (isKnown) this.#watchers.add(call);
         send(call, isKnown ? states.serving : states.serviceUnknown);
       },
       () => undefined,
+      requestBytesMax,
     );
   }
 }

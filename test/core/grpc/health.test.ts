@@ -42,14 +42,16 @@ async function openHealth() {
           resolve(error ? (status[error.code] ?? "") : (response ?? Buffer.of()).toString("hex")),
       );
     });
-  const watch = (request: Buffer) => {
+  /** All requests at once; a valid client has one. */
+  const watch = (...requests: Buffer[]) => {
     const seen = { messages: Array.of<string>(), end: "" };
-    const call = client.makeServerStreamRequest<Buffer, Buffer>(
+    const call = client.makeBidiStreamRequest<Buffer, Buffer>(
       "/grpc.health.v1.Health/Watch",
       asBuffer,
       asBuffer,
-      request,
     );
+    for (const request of requests) call.write(request);
+    call.end();
     call.on("data", (message: Buffer) => seen.messages.push(message.toString("hex")));
     call.on("error", (error: { code: status }) => {
       seen.end = status[error.code] ?? "";
@@ -79,6 +81,16 @@ describe("health checks", () => {
     await until(() => known.end !== "", "the end");
     expect(known).toEqual({ messages: ["0801", "0802"], end: "UNAVAILABLE" });
     expect(unknown.end).toBe("");
+  });
+
+  it("end watchers that send more than one short request", async () => {
+    const { watch } = await openHealth();
+    const twice = watch(requestFor("test.Echo"), requestFor("test.Echo")).seen;
+    const long = watch(requestFor("a".repeat(2000))).seen;
+    await until(() => twice.end !== "" && long.end !== "", "both ends");
+    expect(twice.end).toBe("INVALID_ARGUMENT");
+    expect(twice.messages.length).toBeLessThanOrEqual(1);
+    expect(long).toEqual({ messages: [], end: "RESOURCE_EXHAUSTED" });
   });
 
   it("are limited in number", async () => {
