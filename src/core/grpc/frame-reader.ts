@@ -4,6 +4,9 @@
 
 import { frameHeaderBytes, GrpcError } from "./status.ts";
 
+/** Longer chunks are kept as they came, so that large messages are copied once. */
+const joinedBytes = 8 * 1024;
+
 export class FrameReader {
   readonly #messageBytesMax: number;
   #received: Buffer[] = [];
@@ -17,7 +20,7 @@ export class FrameReader {
 
   /** Adds received bytes. The messages are views of them. Throws GrpcError at an invalid message. */
   *add(chunk: Buffer): Generator<Buffer> {
-    this.#received.push(chunk);
+    this.#keep(chunk);
     this.#receivedBytes += chunk.length;
     if (this.#receivedBytes < this.#needed) return;
     const [first = chunk] = this.#received;
@@ -31,6 +34,18 @@ export class FrameReader {
       rest = rest.subarray(this.#needed);
       yield message;
     }
+  }
+
+  /** Joins small chunks, because each one needs some hundred bytes of memory beside its own. */
+  #keep(chunk: Buffer): void {
+    let last = chunk;
+    for (;;) {
+      const before = this.#received.at(-1);
+      if (!before || before.length > last.length || before.length >= joinedBytes) break;
+      last = Buffer.concat([before, last]);
+      this.#received.pop();
+    }
+    this.#received.push(last);
   }
 
   #neededBy(rest: Buffer): number {

@@ -1,5 +1,7 @@
 // Messages of a stream, however the network splits them, and frames that are refused.
 
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { FrameReader } from "../../../src/core/grpc/frame-reader.ts";
@@ -22,6 +24,21 @@ describe("FrameReader", () => {
         expect(readAll(new FrameReader(40), chunks)).toEqual(sent.map((one) => Buffer.from(one)));
       }),
     );
+  });
+
+  it("needs little more memory than an incomplete message that comes byte by byte", () => {
+    setFlagsFromString("--expose-gc");
+    const collectGarbage: () => void = runInNewContext("gc");
+    const length = 400_000;
+    const reader = new FrameReader(length);
+    const begin = frameMessage(new Uint8Array(length)).subarray(0, 5);
+    readAll(reader, [begin]);
+    collectGarbage();
+    const before = process.memoryUsage().heapUsed;
+    for (let i = 0; i + 1 < length; i++) readAll(reader, [Buffer.allocUnsafeSlow(1)]);
+    collectGarbage();
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(10e6);
+    expect(readAll(reader, [Buffer.of(0)])).toHaveLength(1);
   });
 
   it("refuses a compressed message and a message that is too long", () => {
