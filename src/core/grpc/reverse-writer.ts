@@ -42,20 +42,30 @@ export class ReverseWriter {
     this.#varint((field << 3) | wireBytes);
   }
 
-  /** Leaves out 0, as proto3 does. */
-  uint(field: number, value: number): void {
-    if (value !== 0) this.presentUint(field, value);
+  /** A uint32 or uint64. Leaves out 0, as proto3 does. */
+  uint(field: number, value: number | bigint): void {
+    if (value !== 0 && value !== 0n) this.presentUint(field, value);
   }
 
   /** Also writes 0. */
-  presentUint(field: number, value: number): void {
-    this.#varint(value);
+  presentUint(field: number, value: number | bigint): void {
+    if (value > Number.MAX_SAFE_INTEGER) this.#longVarint(BigInt(value));
+    else this.#varint(Number(value));
     this.#varint((field << 3) | wireVarint);
   }
 
   /** A copy of the message. */
   finish(): Buffer {
     return Buffer.from(this.#buffer.subarray(this.#at));
+  }
+
+  /** An integer from 2^53 to 2^64 - 1: 7 bits in each of the first 7 bytes, the others as a shorter one. */
+  #longVarint(value: bigint): void {
+    this.#varint(Number(value >> 49n));
+    for (let group = 6n; group >= 0n; group--) {
+      if (this.#at === 0) throw new RangeError("the message is longer than its buffer");
+      this.#buffer[--this.#at] = Number((value >> (7n * group)) & 0x7fn) | 0x80;
+    }
   }
 
   /** An integer up to 2^53. */

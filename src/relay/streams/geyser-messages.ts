@@ -97,7 +97,7 @@ export function encodeSlotUpdate({ kind, slot, parent, arrivalNs }: StreamMessag
   writeTime(scratch, arrivalNs);
   const end = scratch.mark;
   scratch.uint(3, slotStatus[kind === "slot_begin" ? "firstShredReceived" : "completed"]);
-  scratch.uint(2, Number(parent));
+  scratch.uint(2, parent);
   scratch.uint(1, Number(slot));
   scratch.message(6, end);
   return scratch.finish();
@@ -109,7 +109,7 @@ export function encodeUpdateParent(message: StreamMessage): Buffer {
   writeTime(scratch, message.arrivalNs);
   const end = scratch.mark;
   scratch.bytes(4, message.content);
-  scratch.uint(3, Number(message.parent));
+  scratch.uint(3, message.parent);
   scratch.uint(2, message.batchIndex);
   scratch.uint(1, Number(message.slot));
   scratch.message(7, end);

@@ -65,6 +65,6 @@ function writeConfig(writer: ReverseWriter, field: number, { config }: WireTrans
   if (heapSize !== undefined) writer.presentUint(4, heapSize);
   if (loadedAccountsDataSizeLimit !== undefined) writer.presentUint(3, loadedAccountsDataSizeLimit);
   if (computeUnitLimit !== undefined) writer.presentUint(2, computeUnitLimit);
-  if (priorityFee !== undefined) writer.presentUint(1, Number(priorityFee));
+  if (priorityFee !== undefined) writer.presentUint(1, priorityFee);
   writer.message(field, end);
 }
