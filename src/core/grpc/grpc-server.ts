@@ -98,6 +98,8 @@ const defaultLimits: GrpcLimits = {
 const handshakeMs = 10_000;
 /** A call without a stream ends after this time: its request is complete, and the caller has read the response. */
 const callMs = 10_000;
+/** At the end of the server, clients have this time to read the ends of their streams. */
+const readEndsMs = 1000;
 /** A connection without a call ends after this time. */
 const idleMs = 600_000;
 
@@ -110,6 +112,7 @@ export class GrpcServer {
   readonly #calls = new WeakMap<Http2Session, Set<GrpcStream>>();
   readonly #perPeer = new Map<string, number>();
   #refusedConnections = 0;
+  #ending: Timer | undefined;
   #address = "";
 
   private constructor(options: GrpcServerOptions) {
@@ -159,11 +162,23 @@ export class GrpcServer {
     if ("setSecureContext" in this.#server) this.#server.setSecureContext({ cert, key });
   }
 
-  /** Ends every connection. Idempotent. */
+  /** Ends every connection. Clients with streams have a second to read how these ended. Idempotent. */
   close(): void {
     this.#server.close();
-    for (const session of this.#sessions) session.destroy();
-    for (const socket of this.#sockets) socket.destroy(); // those without a session yet
+    const reading = new Set<string>();
+    for (const session of this.#sessions) {
+      if (session.destroyed) continue;
+      if (this.#calls.get(session)?.size) {
+        reading.add(remoteEndOf(session.socket));
+        session.close();
+      } else session.destroy();
+    }
+    // Some sockets have no session yet.
+    for (const socket of this.#sockets) if (!reading.has(remoteEndOf(socket))) socket.destroy();
+    if (reading.size === 0) return;
+    this.#ending ??= this.#options.clock.after(readEndsMs, () => {
+      for (const session of this.#sessions) session.destroy();
+    });
   }
 
   #listen(): Promise<void> {
@@ -229,6 +244,7 @@ export class GrpcServer {
       idle.cancel();
       keepAlive?.cancel();
       this.#sessions.delete(session);
+      if (this.#sessions.size === 0) this.#ending?.cancel();
     });
   }
 
@@ -384,6 +400,11 @@ export class GrpcServer {
 function methodOf(path: string): string {
   const [name = ""] = path.split("?", 1);
   return /\/[^/]+\/[^/]+$/.exec(name)?.[0] ?? name;
+}
+
+/** Connections of one server differ in it. */
+function remoteEndOf({ remoteAddress, remotePort }: Pick<Socket, "remoteAddress" | "remotePort">) {
+  return `${remoteAddress} ${remotePort}`;
 }
 
 function peerOf({ remoteAddress }: Pick<Socket, "remoteAddress">): string {

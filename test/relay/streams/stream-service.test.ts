@@ -392,6 +392,22 @@ describe("ends", () => {
     expect(fast.end).toBeUndefined();
   });
 
+  it("reach every client before the service ends", async () => {
+    const { service, clock } = await runningStreams();
+    const deshred = subscribeDeshred(service.address, { ping: { id: 1 } });
+    const entries = subscribeEntries(service.address);
+    const open = () => service.status().accounts.reduce((sum, one) => sum + one.open, 0);
+    await until(() => deshred.messages.length === 1 && open() === 2, "both streams");
+    service.close();
+    await until(() => deshred.end !== undefined && entries.end !== undefined, "both ends");
+    const end = { code: status.UNAVAILABLE, details: "closing: the service is shutting down" };
+    expect([deshred.end, entries.end]).toEqual([end, end]);
+    await until(() => {
+      clock.move(1000);
+      return service.status().connections === 0;
+    }, "the ends of the connections");
+  });
+
   it("stay in the list of the account, after the open streams", async () => {
     const running = await runningStreams();
     const { service, clock } = running;
