@@ -48,7 +48,8 @@ export interface Attachment {
   /**
    * Replaces its filters within some 20 ms. Nothing is lost or repeated: up to one message the former ones
    * decide, from then on the new ones. `onApplied` is called between the two, unless other filters replace
-   * them before. The caller has checked `room`.
+   * them before. The caller has checked `room`. The first filters begin the replay: throws GrpcError
+   * "RESOURCE_EXHAUSTED" if there are too many.
    */
   setFilters(filters: readonly NamedFilter[], onApplied?: () => void): void;
   /** The subscriber's queue has more room for its replay. */
@@ -85,7 +86,9 @@ interface Attached {
   /** Names of the filters that the transaction of `turn` matches. */
   matched: readonly FilterName[];
   turn: number;
-  /** null: it is live. */
+  /** The replay that its first filters begin. A subscriber without filters takes no place of a replay. */
+  resume: Resume | null;
+  /** null: it is live, or has no filters yet. */
   replay: ReplayState | null;
   /** It gets nothing of lower slots. */
   readonly fromSlot: bigint;
@@ -128,7 +131,6 @@ export class StreamHub {
     dependencies.streams.onMessages(() => this.#drain());
   }
 
-  /** The caller has checked `hasReplayRoom` for `resume`. */
   attach(subscriber: StreamSubscriber, resume?: Resume): Attachment {
     const attached: Attached = {
       subscriber,
@@ -140,16 +142,18 @@ export class StreamHub {
       losses: new Map(),
       matched: [],
       turn: 0,
+      resume: resume ?? null,
       replay: null,
       fromSlot: resume?.fromSlot ?? 0n,
     };
-    if (resume) attached.replay = this.#replays.add(attached, resume);
     this.#attached.add(attached);
     this.#linger(subscriber);
     this.#rememberLosses(attached);
     this.#publishLater();
     return {
       setFilters: (filters, onApplied = () => {}) => {
+        if (attached.resume) attached.replay = this.#replays.add(attached, attached.resume);
+        attached.resume = null;
         this.#count(attached, filters);
         attached.wanted = filters;
         attached.onApplied = onApplied;
@@ -184,10 +188,6 @@ export class StreamHub {
 
   get replays(): number {
     return this.#replays.count;
-  }
-
-  get hasReplayRoom(): boolean {
-    return this.#replays.hasRoom;
   }
 
   /** Filters of each subscriber that has some. */
@@ -316,9 +316,9 @@ export class StreamHub {
       this.#routeTransaction(message);
       return;
     }
-    for (const { subscriber, replay, fromSlot } of this.#attached) {
+    for (const { subscriber, resume, replay, fromSlot } of this.#attached) {
       // A replay will find the event in the history.
-      if (subscriber.tier !== message.tier || replay || message.slot < fromSlot) continue;
+      if (subscriber.tier !== message.tier || resume || replay || message.slot < fromSlot) continue;
       const isEntries = message.kind === "entries";
       if (isEntries && !subscriber.wantsEntries) continue;
       this.#toFlush.add(subscriber);
@@ -400,7 +400,7 @@ export class StreamHub {
     const losses = this.#dependencies.streams.losses();
     for (const attached of this.#attached) {
       // Its replay finds them in the history; `replay_end` has the count from which on they matter.
-      if (attached.replay) continue;
+      if (attached.replay || attached.resume) continue;
       let count = 0n;
       for (const [key, value] of lossesOf(attached, losses)) {
         count += value - (attached.losses.get(key) ?? 0n);

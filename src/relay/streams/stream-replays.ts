@@ -2,6 +2,7 @@
 //
 // Owned by stream-hub.ts. A subscriber that reads slowly gets no more of the history than its queue can take.
 
+import { GrpcError } from "../../core/grpc/status.ts";
 import {
   type RelayStreams,
   replayedBytes,
@@ -37,13 +38,15 @@ export class StreamReplays<Owner> {
     return this.#owners.size;
   }
 
-  get hasRoom(): boolean {
-    return this.#owners.size < replaysMax;
-  }
-
-  /** The caller has checked `hasRoom`. */
+  /** Throws GrpcError "RESOURCE_EXHAUSTED". */
   add(owner: Owner, resume: Resume): ReplayState {
     const place = this.#ids.findIndex((id) => !this.#owners.has(id));
+    if (place < 0) {
+      throw new GrpcError(
+        "RESOURCE_EXHAUSTED",
+        `replays: expected at most ${replaysMax} at once; retry later`,
+      );
+    }
     const last = this.#ids[place] ?? 0;
     const next = last + replaysMax;
     const id = next > 0xffff ? replaysMax + place : next;

@@ -16,7 +16,7 @@ import { MessageWriter } from "../../core/grpc/protobuf.ts";
 import { GrpcError } from "../../core/grpc/status.ts";
 import type { Logger } from "../../core/log.ts";
 import type { TlsMaterial } from "../../core/tls-material.ts";
-import { RelayStreams, replaysMax } from "../data-plane/relay-streams.ts";
+import { RelayStreams } from "../data-plane/relay-streams.ts";
 import { DeshredCall, encodeDeshredUpdate } from "./deshred-call.ts";
 import type { EndReason } from "./end-reasons.ts";
 import { EntriesCall, entriesPath, SharedEntries } from "./entries-call.ts";
@@ -317,12 +317,6 @@ export class StreamService implements SocketHost, PushHost {
     const encodeGap = gapEncoderOf(call.headers["x-on-lag"], dialect);
     const hasHistory = this.#config.replayBytes > 0;
     const fromSlot = fromSlotOf(call.headers["x-from-slot"], dialect, hasHistory);
-    if (fromSlot !== undefined && !this.hub.hasReplayRoom) {
-      throw new GrpcError(
-        "RESOURCE_EXHAUSTED",
-        `replays: expected at most ${replaysMax} at once; retry later`,
-      );
-    }
     this.#open({ transport: call, dialect, key, peer, encodeGap }, (subscription) =>
       this.#openCall(call, { subscription, dialect, fromSlot }),
     );

@@ -3,6 +3,7 @@
 import { status } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
 import { encodeBase58 } from "../../../src/core/base58.ts";
+import { replaysMax } from "../../../src/relay/data-plane/relay-streams.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import {
   type DeshredClient,
@@ -158,6 +159,25 @@ describe("a stream with x-from-slot", () => {
     });
     expect(first.end).toBeUndefined();
     expect(running.service.status().history.replays).toBe(0);
+  });
+
+  it("takes a place among the replays only when it has filters", async () => {
+    const { running } = await recorded("subscriptionsPerAccountMax: 100");
+    const { service } = running;
+    const sent = sendSlots(running, 121, 121);
+    const silent = Array.from({ length: replaysMax }, () =>
+      subscribeDeshred(service.address, { ping: { id: 1 } }, { metadata: fromSlot(121) }),
+    );
+    await until(() => silent.every(({ messages }) => messages.length === 1), "their pongs");
+    expect(service.status().history.replays).toBe(0);
+    const other = subscribeDeshred(service.address, all, { metadata: fromSlot(121) });
+    await until(() => signaturesIn(other).length === sent.length, "the replay");
+    silent[0]?.call.write(all);
+    await until(
+      () => silent.some((one) => signaturesIn(one).length === sent.length),
+      "another replay",
+    );
+    expect(silent.every(({ end }) => end === undefined)).toBe(true);
   });
 
   it("is refused without a history", async () => {
