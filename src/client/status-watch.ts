@@ -4,6 +4,7 @@
 // read after every opening, and each event is reported once.
 
 import { readEvent } from "./answers.ts";
+import { closable } from "./closable.ts";
 import { ShredwayCallError } from "./error.ts";
 import { Fields, isObject } from "./fields.ts";
 import { readJson, writeJson } from "./json.ts";
@@ -184,10 +185,12 @@ export function watchStatuses(
   { signatures, signal, onReopened, onRateLimited }: WatchOptions,
 ): AsyncGenerator<StatusUpdate> {
   const hello = writeJson({ signatures: signatures ?? null });
-  const feed = { ...source.feed, hello, signal };
-  return signatures
-    ? watchNamed(source, feed, signatures, onRateLimited)
-    : watchAll(feed, { onReopened, onRateLimited });
+  return closable(signal, (whileOpen) => {
+    const feed = { ...source.feed, hello, signal: whileOpen };
+    return signatures
+      ? watchNamed(source, feed, signatures, onRateLimited)
+      : watchAll(feed, { onReopened, onRateLimited });
+  });
 }
 
 // ---- final status ------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // Tip statistics: the bodies of /tip_floor and /tip_floor/history, and the snapshots of /tip_stream.
 
 import { readTipQuarter, readTipSnapshot } from "./answers.ts";
+import { closable } from "./closable.ts";
 import { ShredwayCallError } from "./error.ts";
 import { Fields, listOf } from "./fields.ts";
 import { readJson } from "./json.ts";
@@ -32,9 +33,13 @@ export function readTipHistory(value: unknown, where: string): TipHistory {
   };
 }
 
-export async function* tipsOf(feed: Omit<FollowOptions, "silenceMs">): AsyncGenerator<TipSnapshot> {
+export function tipsOf(feed: Omit<FollowOptions, "silenceMs">): AsyncGenerator<TipSnapshot> {
+  return closable(feed.signal, (signal) => snapshotsOf({ ...feed, signal, silenceMs }));
+}
+
+async function* snapshotsOf(feed: FollowOptions): AsyncGenerator<TipSnapshot> {
   let before = "";
-  for await (const text of follow({ ...feed, silenceMs })) {
+  for await (const text of follow(feed)) {
     // After a reconnection, the service first repeats the current snapshot.
     if (text === null || text === before) continue;
     before = text;

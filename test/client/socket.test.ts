@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import { expect, it } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
+import { ShredwayClient } from "../../src/client/index.ts";
 import { follow } from "../../src/client/socket.ts";
 import { closing } from "../support/closing.ts";
 
@@ -36,6 +37,21 @@ it("reconnects if nothing answers", async () => {
   await feed.return(undefined);
   expect(received.length).toBeGreaterThanOrEqual(3);
   expect(new Set(received)).toEqual(new Set(["are you there"]));
+});
+
+it("ends while its reader waits for a message", async () => {
+  const { server, url } = await serverOf();
+  const client = new ShredwayClient({ url: url.replace("ws", "http"), WebSocket });
+  const over = { done: true, value: undefined };
+  for (const feed of [client.watchStatuses(), client.tipStream()]) {
+    const next = feed.next();
+    const [socket] = (await once(server, "connection")) as [WebSocket];
+    const closed = once(socket, "close");
+    expect(await feed.return(undefined)).toEqual(over);
+    expect(await next).toEqual(over);
+    expect(await feed.next()).toEqual(over);
+    await closed;
+  }
 });
 
 it("delivers the messages before a disconnection, in order", async () => {
