@@ -14,6 +14,8 @@ export class ProtobufError extends Error {}
 
 type Value = bigint | Uint8Array;
 
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
 /** Appends fields. Fields with the default value are left out, as proto3 does. */
 export class MessageWriter {
   readonly #parts: Uint8Array[] = [];
@@ -76,12 +78,15 @@ function varint(value: bigint): Uint8Array {
 
 /** The fields of one message. */
 export class MessageReader {
+  /** Number of its fields, without those of nested messages. */
+  readonly fieldCount: number;
   readonly #values = new Map<number, Value[]>();
 
   /** Throws ProtobufError for a malformed message, or for more than `maxFields` fields. */
   constructor(bytes: Uint8Array, maxFields = defaultMaxFields) {
     const cursor = { bytes, at: 0 };
-    for (let count = 0; cursor.at < bytes.length; count++) {
+    let count = 0;
+    for (; cursor.at < bytes.length; count++) {
       if (count === maxFields) throw new ProtobufError(`more than ${maxFields} fields`);
       const tag = readVarint(cursor);
       const field = Number(tag >> 3n);
@@ -91,6 +96,7 @@ export class MessageReader {
       if (known) known.push(value);
       else this.#values.set(field, [value]);
     }
+    this.fieldCount = count;
   }
 
   /** An absent field is empty. Throws ProtobufError if the field has another type. */
@@ -183,7 +189,7 @@ function bytesOf(value: Value, field: number): Uint8Array {
 
 function textOf(bytes: Uint8Array, field: number): string {
   try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    return utf8.decode(bytes);
   } catch {
     throw new ProtobufError(`field ${field}: expected UTF-8 text`);
   }

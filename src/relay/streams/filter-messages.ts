@@ -7,11 +7,16 @@ import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
 import { decodeBase58 } from "../data-plane/base58.ts";
 import type { NamedFilter } from "./named-filter.ts";
 
-/** All accounts of a subscription, and some other fields. */
+/** All accounts of a subscription, and some other fields: of a request, and of all entries of one map together. */
 export const fieldsMax = 60_000;
+/** All streams together have at most this many filters. */
+const entriesMax = 4096;
 const nameLengthMax = 128;
 /** Names of the service itself, such as the report of a gap. */
 const reservedNames = "shredway.";
+const accountBytes = 32;
+/** The longest base58 text of an account. */
+const accountTextMax = 44;
 const signatureBytes = 64;
 /** The longest base58 text of a signature. */
 const signatureTextMax = 88;
@@ -23,8 +28,23 @@ export function entriesOf(
   what: string,
 ): [string, MessageReader][] {
   const entries = new Map<string, MessageReader>();
-  for (const bytes of reader.byteStrings(field)) {
-    const entry = new MessageReader(bytes, fieldsMax);
+  const encoded = reader.byteStrings(field);
+  if (encoded.length > entriesMax) {
+    throw new GrpcError(
+      "INVALID_ARGUMENT",
+      `${what}: expected at most ${entriesMax} filters, got ${encoded.length}`,
+    );
+  }
+  let fields = 0;
+  const read = (bytes: Uint8Array): MessageReader => {
+    const message = new MessageReader(bytes, fieldsMax);
+    fields += message.fieldCount;
+    if (fields <= fieldsMax) return message;
+    const detail = `${what}: expected at most ${fieldsMax} fields in all filters, got more`;
+    throw new GrpcError("INVALID_ARGUMENT", detail);
+  };
+  for (const bytes of encoded) {
+    const entry = read(bytes);
     const name = entry.string(1);
     if (name.length > nameLengthMax) {
       throw new GrpcError(
@@ -39,7 +59,7 @@ export function entriesOf(
       );
     }
     const [value] = entry.byteStrings(2).slice(-1);
-    entries.set(name, new MessageReader(value ?? new Uint8Array(), fieldsMax));
+    entries.set(name, read(value ?? new Uint8Array()));
   }
   return [...entries];
 }
@@ -51,6 +71,8 @@ export function votesOf(vote: boolean | undefined): NamedFilter["votes"] {
 /** `key`: the place of the accounts in the request. */
 export function accountsOf(reader: MessageReader, field: number, key: string): Uint8Array[] {
   return reader.strings(field).map((text) => {
+    const bytes = text.length <= accountTextMax ? decodeBase58(text) : null;
+    if (bytes?.length === accountBytes) return bytes;
     try {
       return pubkeyBytes(parsePubkey(text));
     } catch (error) {

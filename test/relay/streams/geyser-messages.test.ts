@@ -1,9 +1,11 @@
-// Updates of Yellowstone's dialect whose numbers a leader chooses, read by the codec of core/grpc/protobuf.ts.
+// Messages of Yellowstone's dialect with the codec of core/grpc/protobuf.ts: updates whose numbers a leader
+// chooses, and requests that would cost much time.
 
 import { describe, expect, it } from "vitest";
-import { MessageReader } from "../../../src/core/grpc/protobuf.ts";
+import { MessageReader, MessageWriter } from "../../../src/core/grpc/protobuf.ts";
 import type { StreamMessage } from "../../../src/relay/data-plane/relay-streams.ts";
 import {
+  decodeDeshredRequest,
   encodeDeshredTransaction,
   encodeUpdateParent,
 } from "../../../src/relay/streams/geyser-messages.ts";
@@ -54,5 +56,32 @@ describe("updates", () => {
       const transaction = new MessageReader(update).message(2)?.message(1)?.message(3);
       expect(transaction?.message(2)?.message(7)?.uint(1)).toBe(fee);
     }
+  });
+});
+
+describe("a request", () => {
+  /** Fields 1 of these filters. */
+  const requestOf = (filters: readonly Uint8Array[]): Uint8Array => {
+    const request = new MessageWriter();
+    for (const [i, filter] of filters.entries()) {
+      request.message(1, new MessageWriter().string(1, `${i}`).message(2, filter).finish());
+    }
+    return request.finish();
+  };
+
+  it("is refused with more filters than all streams may have", () => {
+    const filters = Array.from({ length: 4097 }, () => new Uint8Array());
+    expect(decodeDeshredRequest(requestOf(filters.slice(1))).filters).toHaveLength(4096);
+    expect(() => decodeDeshredRequest(requestOf(filters))).toThrow(
+      "INVALID_ARGUMENT: deshred_transactions: expected at most 4096 filters, got 4097",
+    );
+  });
+
+  it("is refused with more fields in all its filters than a request may have", () => {
+    const unknownFields = Buffer.alloc(60_000, Uint8Array.of(0x78, 1));
+    expect(decodeDeshredRequest(requestOf([unknownFields])).filters).toHaveLength(1);
+    expect(() => decodeDeshredRequest(requestOf([unknownFields, unknownFields]))).toThrow(
+      "INVALID_ARGUMENT: deshred_transactions: expected at most 60000 fields in all filters, got more",
+    );
   });
 });
