@@ -107,9 +107,10 @@ export class Subscription {
     return this.#options.call.waitingBytes;
   }
 
-  /** Bytes of a replay that its queue can take now. The other half remains for what is live. */
+  /** Bytes of a replay that its queue can take now, an integer. The other half remains for what is live. */
   get replayRoom(): number {
-    return Math.max(0, this.#options.queueBytes / 2 - this.#options.call.waitingBytes);
+    const { queueBytes, call } = this.#options;
+    return Math.max(0, Math.floor(queueBytes / 2) - call.waitingBytes);
   }
 
   /** Messages that wait for the connection. */
