@@ -136,15 +136,16 @@ type StreamCalls = Pick<
 export class RelayStreams {
   /** The address lookup tables that transactions are resolved with. */
   readonly lookupTables: RelayLookupTables;
+  /** Tiers of the relay. */
+  readonly tiers: readonly string[];
   readonly #native: StreamCalls;
-  readonly #tiers: readonly string[];
   readonly #buffer = new Uint8Array(drainBytes);
   #generation = 0;
 
   constructor(native: StreamCalls, tiers: readonly string[]) {
     this.lookupTables = new RelayLookupTables(native);
     this.#native = native;
-    this.#tiers = tiers;
+    this.tiers = tiers;
   }
 
   /** Ids are below `ids`. */
@@ -158,7 +159,7 @@ export class RelayStreams {
    * "table_refused"; the previous filters then stay in force.
    */
   publish(wanted: StreamTable): number {
-    const table = encodeTable(wanted, this.#tiers);
+    const table = encodeTable(wanted, this.tiers);
     const generation = (this.#generation + 1) >>> 0;
     guarded("table_refused", () => this.#native.publishStreamFilters(table, generation));
     this.#generation = generation;
@@ -190,7 +191,7 @@ export class RelayStreams {
     return {
       bytes: Number(words[0] ?? 0n),
       replayed: words[1] ?? 0n,
-      oldest: (tier) => words[2 + this.#tiers.indexOf(tier)] || null,
+      oldest: (tier) => words[2 + this.tiers.indexOf(tier)] || null,
     };
   }
 
@@ -208,7 +209,7 @@ export class RelayStreams {
     const { ids } = RelayStreams.limits();
     const words = new BigUint64Array(ids + 2 * tiersMax);
     this.#native.readStreamLosses(words);
-    const ofTier = (tier: string, begin: number) => words[begin + this.#tiers.indexOf(tier)] ?? 0n;
+    const ofTier = (tier: string, begin: number) => words[begin + this.tiers.indexOf(tier)] ?? 0n;
     return {
       byFilter: (id) => words[id] ?? 0n,
       entries: (tier) => ofTier(tier, ids),
@@ -247,7 +248,7 @@ export class RelayStreams {
       const end = begin + view.getUint32(at + 48, true);
       receive({
         kind: streamMessageNames[view.getUint8(at + 4)] ?? "transaction",
-        tier: this.#tiers[view.getUint8(at + 5)] ?? "",
+        tier: this.tiers[view.getUint8(at + 5)] ?? "",
         filters,
         slot: view.getBigUint64(at + 8, true),
         parent: view.getBigUint64(at + 16, true),

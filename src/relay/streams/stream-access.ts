@@ -1,7 +1,7 @@
 // Access to streams: the API key of a call, its scope and its tier.
 
 import type { IncomingHttpHeaders } from "node:http2";
-import { isShredwayError, ShredwayError } from "../../core/errors.ts";
+import { isShredwayError, quote, ShredwayError } from "../../core/errors.ts";
 import { GrpcError } from "../../core/grpc/status.ts";
 
 /** The scope that streams need. */
@@ -74,17 +74,27 @@ export function hasScope({ scopes }: StreamKey): boolean {
   return scopes.includes(scope);
 }
 
-/** The tier whose shreds the account receives. Throws GrpcError. */
+/**
+ * The tier whose shreds the account receives. `running`: the tiers of the relay, which a reload does not
+ * change. Throws GrpcError.
+ */
 export function tierFor(
   access: StreamAccess,
   key: StreamKey,
-  fallback: string | undefined,
+  {
+    fallback,
+    running,
+  }: { readonly fallback: string | undefined; readonly running: readonly string[] },
 ): string {
   const tier = access.tierOf(key.accountId) ?? fallback;
-  if (tier !== undefined) return tier;
+  if (tier === undefined) {
+    const detail = "the account has no tier; register tips for shreds first";
+    throw new GrpcError("PERMISSION_DENIED", detail);
+  }
+  if (running.includes(tier)) return tier;
   throw new GrpcError(
-    "PERMISSION_DENIED",
-    "the account has no tier; register tips for shreds first",
+    "UNAVAILABLE",
+    `the running relay has no tier ${quote(tier)}; the operator has to restart the service`,
   );
 }
 

@@ -325,7 +325,7 @@ export class StreamService implements SocketHost, PushHost {
   /** The first slot that the caller's streams can begin with; absent: none. Throws GrpcError. */
   #replayInfo(request: GrpcRequest): Uint8Array {
     const { access, streams } = this.#dependencies;
-    const tier = tierFor(access, authenticate(access, request), this.#config.tier);
+    const tier = this.#tierOf(authenticate(access, request));
     return new MessageWriter().uint(1, streams.history().oldest(tier) ?? 0n).finish();
   }
 
@@ -334,8 +334,8 @@ export class StreamService implements SocketHost, PushHost {
     { transport, dialect, key, peer, encodeGap }: NewStream,
     callOf: (subscription: Subscription) => StreamCall,
   ): void {
-    const { access, clock } = this.#dependencies;
-    const tier = tierFor(access, key, this.#config.tier);
+    const { clock } = this.#dependencies;
+    const tier = this.#tierOf(key);
     this.#checkRoom(key);
     const subscription = new Subscription({
       call: transport,
@@ -371,6 +371,12 @@ export class StreamService implements SocketHost, PushHost {
     }
     const messages = this.#deshredMessages;
     return new DeshredCall({ call, subscription, hub, messages, limits, fromSlot });
+  }
+
+  /** Throws GrpcError. */
+  #tierOf(key: StreamKey): string {
+    const { access, streams } = this.#dependencies;
+    return tierFor(access, key, { fallback: this.#config.tier, running: streams.tiers });
   }
 
   #checkRoom({ accountId }: StreamKey): void {

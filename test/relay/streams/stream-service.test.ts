@@ -274,6 +274,24 @@ describe("refusals", () => {
     });
   });
 
+  it("keep an account of a tier that the relay does not have from everybody's filters", async () => {
+    const running = await runningStreams();
+    const { service, keys, tiers } = running;
+    keys.set("bob", { id: "bob", accountId: "b", accountName: "bob", scopes: ["stream"] });
+    tiers.set("b", "tier-9");
+    const metadata = metadataOf({ "x-token": "bob" });
+    const other = subscribeDeshred(service.address, all, { metadata });
+    await until(() => other.end !== undefined, "the refusal");
+    expect(other.end).toEqual({
+      code: status.UNAVAILABLE,
+      details: 'the running relay has no tier "tier-9"; the operator has to restart the service',
+    });
+    const client = subscribeDeshred(service.address, all);
+    await inForce(running, { streams: 1, filters: 1 });
+    running.send(slotOf(120n, [batchOf([transactionOf()])]));
+    await until(() => transactionsIn(client).length === 1, "the transaction");
+  });
+
   it("bound filters, accounts and streams", async () => {
     const { service } = await runningStreams(
       "filtersMax: 2, accountsMax: 3, subscriptionsPerAccountMax: 2",
