@@ -135,7 +135,9 @@ export class CommitCount {
 function openRecord(path: string): number | null {
   try {
     const { uid, gid } = statSync(path);
-    const file = openSync(fileOf(path), constants.O_RDWR | constants.O_CREAT, 0o600);
+    // Not through a link: the service's user could make root change any file.
+    const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW;
+    const file = openSync(fileOf(path), flags, 0o600);
     // A command that root runs must not take the file from the service's user.
     if (process.getuid?.() === 0) fchownSync(file, uid, gid);
     return file;

@@ -1,7 +1,15 @@
 // A database that lost acknowledged commits is refused and left as it is; a kill at any moment is not
 // mistaken for a loss (crash.test.ts).
 
-import { copyFileSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { databaseFileName } from "../../../../src/platform/store/data-folder.ts";
@@ -104,6 +112,17 @@ describe("the store after a kill", () => {
     const folder = await killedStore();
     writeFileSync(join(folder, `${databaseFileName}-commits`), "");
     expect(await submissionsIn(folder)).toBe(10);
+  });
+
+  it("writes no record through a link, which root would follow to any file", async () => {
+    const folder = files.folder();
+    const target = join(files.folder(), "target");
+    writeFileSync(target, "of another program");
+    symlinkSync(target, join(folder, `${databaseFileName}-commits`));
+    writeFileSync(join(folder, databaseFileName), "");
+    const store = await files.store(folder);
+    await store.submissions.put([recordOf("s")]);
+    expect(readFileSync(target, "utf8")).toBe("of another program");
   });
 
   it("accepts commits of a second process, and numbers that wrap", async () => {
