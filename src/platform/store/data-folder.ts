@@ -3,7 +3,7 @@
 // Called by store.ts before the database opens the file. SQLite gives its other files the mode of the
 // first one, so the first one is created here.
 
-import { closeSync, openSync, readFileSync, statSync } from "node:fs";
+import { closeSync, lchownSync, openSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { codeOf, messageOf, ShredwayError } from "../../core/errors.ts";
 import { createFolders } from "../../core/files.ts";
@@ -52,6 +52,21 @@ function exists(path: string): boolean {
   } catch (error) {
     if (codeOf(error) === "ENOENT") return false;
     throw error;
+  }
+}
+
+/**
+ * Creates a file with the owner of `like`: a command that root runs must not create it for root alone,
+ * because the service's user could not open it. A link gets no other owner, nor does its target.
+ */
+function createFile(path: string, like: string): void {
+  closeSync(openSync(path, "a", 0o600));
+  const { uid, gid } = statSync(like);
+  if (process.getuid?.() !== 0 || uid === 0) return;
+  try {
+    lchownSync(path, uid, gid);
+  } catch {
+    // An owner that this file system or container does not know: the file stays root's.
   }
 }
 
@@ -113,10 +128,10 @@ export function prepareDataFolder(directory: string, mustExist = false): DataFol
       createFolders(directory, 0o700);
       forgetCommits(databasePath);
       forgetJournal(databasePath);
-      closeSync(openSync(databasePath, "a", 0o600));
+      createFile(databasePath, directory);
     }
     const lockPath = join(directory, lockFileName);
-    if (!exists(lockPath)) closeSync(openSync(lockPath, "a", 0o600));
+    if (!exists(lockPath)) createFile(lockPath, databasePath);
     return { databasePath, lockPath, warnings: warningsOf(directory, databasePath) };
   } catch (cause) {
     throw new ShredwayError("store_failed", problemOf(directory, cause), { cause });

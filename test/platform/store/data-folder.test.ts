@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { chownSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { prepareDataFolder } from "../../../src/platform/store/data-folder.ts";
@@ -44,3 +44,14 @@ it.skipIf(!canMount)("says that the file system is read-only, and names the repa
   );
   expect(code).toBe(1);
 });
+
+it.skipIf(process.getuid?.() !== 0)(
+  "gives the files that root creates to the folder's owner",
+  () => {
+    const folder = temporaryFolder();
+    const owner = { uid: 65_534, gid: 65_533 };
+    chownSync(folder, owner.uid, owner.gid);
+    const { databasePath, lockPath } = prepareDataFolder(folder);
+    for (const path of [databasePath, lockPath]) expect(statSync(path)).toMatchObject(owner);
+  },
+);
