@@ -118,7 +118,7 @@ export class MonthExport {
     this.#underWay++;
     try {
       const rows = await rowsOf(shreds, key.accountId, period);
-      const lines = rows.toSorted((a, b) => a.atMs - b.atMs).map(({ line }) => line);
+      const lines = rows.map(({ line }) => line);
       return {
         status: 200,
         headers: {
@@ -143,14 +143,16 @@ export class MonthExport {
   }
 }
 
+/** In the order of time. */
 async function rowsOf(
   { registrar, tiers }: ShredSales,
   accountId: string,
   { name, fromMs, toMs }: Period,
 ): Promise<Row[]> {
-  const rows: Row[] = [];
-  const add = (row: Row): void => {
-    if (rows.length >= rowsMax) {
+  const registrations: Row[] = [];
+  const events: Row[] = [];
+  const add = (rows: Row[], row: Row): void => {
+    if (registrations.length + events.length >= rowsMax) {
       const text = `${name} has more than ${rowsMax} rows; export single days, such as ${name.slice(0, 7)}-01`;
       throw new ShredwayError("value_invalid", text);
     }
@@ -159,16 +161,21 @@ async function rowsOf(
   for (let beforeMs = toMs; ; ) {
     const page = await registrar.ofAccount(accountId, beforeMs, rowsPerRead);
     const inPeriod = page.filter(({ registeredMs }) => registeredMs >= fromMs);
-    for (const registration of inPeriod) add(registrationRow(registration));
+    for (const registration of inPeriod) add(registrations, registrationRow(registration));
     const last = page.at(-1);
     if (!last || inPeriod.length < page.length || page.length < rowsPerRead) break;
     beforeMs = last.registeredMs;
   }
   for (let before: bigint | null = null; ; ) {
     const page: TierEvent[] = await tiers.history(accountId, before, rowsPerRead);
-    for (const event of page) if (event.atMs >= fromMs && event.atMs < toMs) add(eventRow(event));
+    for (const event of page) {
+      if (event.atMs >= fromMs && event.atMs < toMs) add(events, eventRow(event));
+    }
     const last = page.at(-1);
-    if (!last || last.atMs < fromMs || page.length < rowsPerRead) return rows;
+    if (!last || last.atMs < fromMs || page.length < rowsPerRead) break;
     before = last.number;
   }
+  // Both are newest first. Of the same millisecond, registrations precede the events that they cause.
+  const rows = [...registrations.toReversed(), ...events.toReversed()];
+  return rows.toSorted((a, b) => a.atMs - b.atMs);
 }

@@ -78,6 +78,25 @@ it("has the registrations and tier events of the session's account, in the order
   expect(parse(other.text)).toEqual([header]);
 });
 
+it("has events of one millisecond in the order of their numbers", async () => {
+  const harness = await PortalHarness.open();
+  const ann = await harness.key("ann");
+  await harness.registerTip(ann, 500_000_000n);
+  // The end of the grace period of tier-2 begins that of tier-1.
+  harness.clock.move(49 * 3_600_000);
+  await harness.registerTip(ann, 1n); // evaluates the tiers
+  const cookie = await harness.cookie(ann);
+  const history = await harness.call(cookie, "getTierHistory");
+  const at = String(history.json.result[0].at);
+  const path = `/portal/api/export?period=${at.slice(0, 10)}`;
+  const rows = parse((await harness.ask("GET", path, { cookie })).text);
+  const atOnce = rows.filter(([time]) => time === at).map((row) => row.slice(10, 12));
+  expect(atOnce).toEqual([
+    ["3", "downgraded"],
+    ["4", "grace_started"],
+  ]);
+});
+
 it("refuses strangers, other scopes, and invalid periods", async () => {
   const harness = await PortalHarness.open();
   const path = "/portal/api/export?period=2026-01";
