@@ -3,7 +3,16 @@
 // Writes to stdout or to a file that only its owner can read. The file gets its name when it is
 // complete. API keys are exported as hashes.
 
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { systemClock } from "../../core/clock.ts";
@@ -67,8 +76,20 @@ function asFailure<T>(path: string, work: () => T): T {
   }
 }
 
+/** The file to replace. A device, pipe or folder of that name must stay: /dev/null is one of them. */
+function replaceable(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (!found) return path;
+  if (found.isFile()) return realpathSync(path);
+  throw new Error(
+    "expected a regular file or a new name, got a device, pipe or folder; without --output the " +
+      "export is written to standard output",
+  );
+}
+
 /** Writes to a temporary file in the same folder first. Throws ShredwayError "store_failed". */
-function fileSink(path: string): Sink {
+function fileSink(output: string): Sink {
+  const path = asFailure(output, () => replaceable(output));
   const draft = `${path}.${process.pid}.part`;
   const file = asFailure(path, () => openSync(draft, "wx", 0o600));
   let isOpen = true;

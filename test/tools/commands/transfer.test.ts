@@ -1,6 +1,16 @@
 // `shredway migrate`, `export` and `import` as users and programs call them.
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -174,6 +184,24 @@ describe("shredway export and import", () => {
     });
   });
 
+  it("replace no device or pipe, and the target of a link", async () => {
+    const folder = temporaryFolder();
+    const data = join(folder, "data");
+    await shredwayHere("migrate", "--data", data);
+    const pipe = join(folder, "pipe");
+    spawnSync("mkfifo", [pipe]);
+    const refused = await shredwayHere("export", "--data", data, "--output", pipe);
+    expect(refused.stderr).toContain(`cannot write ${pipe}: expected a regular file`);
+    expect(refused.code).toBe(1);
+    expect(statSync(pipe).isFIFO()).toBe(true);
+    const [link, target] = [join(folder, "link"), join(folder, "target")];
+    writeFileSync(target, "an earlier export");
+    symlinkSync(target, link);
+    expect((await shredwayHere("export", "--data", data, "--output", link)).code).toBe(0);
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+    expect(readFileSync(target, "utf8")).toContain('{"format":"shredway-export"');
+  });
+
   it("leave nothing behind on failure and report the reason", async () => {
     const folder = temporaryFolder();
     const data = join(folder, "data");
@@ -190,6 +218,10 @@ describe("shredway export and import", () => {
     );
     expect(nowhere.stderr).toMatch(/cannot write .*no\/a: ENOENT/);
     expect(nowhere.code).toBe(1);
+    expect(readdirSync(folder)).toEqual(["data"]);
+    const none = await shredwayHere("export", "--data", data, "--output", folder);
+    expect(none.stderr).toContain("expected a regular file or a new name, got a device, pipe");
+    expect(none.code).toBe(1);
     expect(readdirSync(folder)).toEqual(["data"]);
     const missing = await shredwayHere("import", "--data", data, "--input", join(folder, "none"));
     expect(missing.stderr).toContain("ENOENT");
