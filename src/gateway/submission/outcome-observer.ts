@@ -10,6 +10,8 @@
 // - "expired" and "superseded" need a lifetime that is over (lifetimes.ts) and two answers of the node that
 //   it does not know the transaction: one asked after the lifetime was first found to be over, one after
 //   it was found so again. If a transaction landed with the same nonce value, one of each is enough.
+// - A node forgets results after some minutes, unless its whole history is searched. After a time without an
+//   answer, only a search of the history shows that it does not know a transaction.
 
 import type { Clock } from "../../core/clock.ts";
 import { lifetimeSlots } from "../../core/solana-constants.ts";
@@ -54,6 +56,14 @@ const middleMs = 30_000;
 const middleQuestionMs = 2_000;
 const oldQuestionMs = 10_000;
 const observedSlotsMax = 16;
+/** Half of the node's cache, which holds 300 rooted slots: at least 60 s with slots of 200 ms. */
+const answerGapMs = 30_000;
+
+/** Transactions of one question to the node. */
+interface Group {
+  readonly members: readonly TrackedTransaction[];
+  readonly searchHistory: boolean;
+}
 
 export class OutcomeObserver {
   readonly #dependencies: ObserverDependencies;
@@ -163,8 +173,8 @@ export class OutcomeObserver {
     if (nowMs < this.#nextRoundMs) return;
     this.#nextRoundMs = nowMs + this.#limits.questionMs;
     while (this.#questionsUnderWay < this.#limits.questionsMax) {
-      const group = this.#takeGroup();
-      if (group.length === 0) break;
+      const group = this.#takeGroup(nowMs);
+      if (group.members.length === 0) break;
       void this.#ask(this.#dependencies.outcomes, group, nowMs);
     }
   }
@@ -279,39 +289,59 @@ export class OutcomeObserver {
     }
   }
 
-  #takeGroup(): TrackedTransaction[] {
-    const group: TrackedTransaction[] = [];
+  /** All members of a group are asked alike: with or without a search of the history. */
+  #takeGroup(nowMs: number): Group {
+    const members: TrackedTransaction[] = [];
+    let searchHistory = false;
     for (const queue of [this.#urgent, this.#ordinary]) {
       for (const tracked of queue) {
-        if (group.length === signaturesPerQuestion) return group;
+        if (members.length === signaturesPerQuestion) return { members, searchHistory };
+        const needsHistory = this.#needsHistory(tracked, nowMs);
+        if (members.length === 0) searchHistory = needsHistory;
+        if (needsHistory !== searchHistory) continue;
         queue.delete(tracked);
-        group.push(tracked);
+        members.push(tracked);
       }
     }
-    return group;
+    return { members, searchHistory };
+  }
+
+  /** Whether the node may have forgotten its result, and a wrong answer would change its state. */
+  #needsHistory({ facts, observedMs, answeredMs }: TrackedTransaction, nowMs: number): boolean {
+    if (nowMs - answeredMs <= answerGapMs) return false;
+    const lifetime = facts && this.#lifetimes?.of(facts);
+    return observedMs !== null || typeof lifetime?.goneMs === "number";
   }
 
   async #ask(
     outcomes: Outcomes,
-    group: readonly TrackedTransaction[],
+    { members, searchHistory }: Group,
     askedMs: number,
   ): Promise<void> {
     this.#questionsUnderWay++;
     this.#questions++;
-    for (const tracked of group) tracked.isAsked = true;
+    for (const tracked of members) tracked.isAsked = true;
     let answers: readonly (SignatureOutcome | null)[] | null = null;
     try {
-      answers = await outcomes.signatureStatuses(group.map(({ signature }) => signature));
+      const signatures = members.map(({ signature }) => signature);
+      answers = await outcomes.signatureStatuses(signatures, { searchHistory });
     } catch (error) {
       this.#failed(error);
     } finally {
       this.#questionsUnderWay--;
     }
-    for (const [i, tracked] of group.entries()) {
+    const isProof = (
+      answer: SignatureOutcome | null,
+      { answeredMs }: TrackedTransaction,
+    ): boolean => answer !== null || searchHistory || askedMs - answeredMs <= answerGapMs;
+    for (const [i, tracked] of members.entries()) {
       tracked.isAsked = false;
       const answer = answers?.[i];
       // It may have ended, or been revoked, since the question.
-      if (tracked.facts && answer !== undefined) this.#answered(tracked, answer, askedMs);
+      if (tracked.facts && answer !== undefined && isProof(answer, tracked)) {
+        tracked.answeredMs = askedMs;
+        this.#answered(tracked, answer, askedMs);
+      }
       if (tracked.facts) this.#scheduleQuestion(tracked);
     }
   }

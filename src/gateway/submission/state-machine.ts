@@ -449,11 +449,13 @@ export class SubmissionStateMachine implements SubmissionEvents {
     if (tracked.views.delete(accountId)) this.#targets.index.countOpenView(accountId, -1);
   }
 
-  #track(facts: TransactionFacts, { receivedNs }: Submission): TrackedTransaction {
+  #track(facts: TransactionFacts, { receivedNs, method }: Submission): TrackedTransaction {
     const { clock } = this.#dependencies;
     const ageNs = clock.nowNs() - receivedNs;
     const ageMs = ageNs > 0n ? Number(ageNs / nsPerMs) : 0;
     const tracked = new TrackedTransaction(facts, Number(clock.monotonicNs() / nsPerMs) - ageMs);
+    // It may have landed long before the call; sendIdeal checks that the nonce is not spent.
+    if (facts.nonce && method !== "sendIdeal") tracked.answeredMs = Number.NEGATIVE_INFINITY;
     this.#targets.index.addOpen(tracked);
     return tracked;
   }

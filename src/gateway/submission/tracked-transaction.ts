@@ -88,6 +88,8 @@ export class TrackedTransaction {
   observedSlots: readonly bigint[] = noSlots;
   /** When the node was first asked and did not know it after its lifetime was over. */
   absentMs: number | null = null;
+  /** Until then, the node's answers and the time of the call show that it had not ended. */
+  answeredMs: number;
   unwatch: (() => void) | null = null;
   isAsked = false;
 
@@ -99,6 +101,7 @@ export class TrackedTransaction {
     this.signature = facts.signature;
     this.facts = facts;
     this.acceptedMs = bornMs;
+    this.answeredMs = bornMs;
   }
 }
 

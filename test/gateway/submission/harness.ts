@@ -17,6 +17,7 @@ import type {
   Route,
   RouteCapabilities,
   SignatureOutcome,
+  StatusSearch,
   SubmitOptions,
   SubmitRequest,
 } from "../../../src/gateway/submission/types.ts";
@@ -166,7 +167,10 @@ export class Harness implements LandingObservations, Outcomes {
     listener?.({ slot, seenNs: this.clock.nowNs() });
   }
 
-  async signatureStatuses(signatures: readonly string[]): Promise<(SignatureOutcome | null)[]> {
+  async signatureStatuses(
+    signatures: readonly string[],
+    _search?: StatusSearch,
+  ): Promise<(SignatureOutcome | null)[]> {
     this.requests.push([...signatures]);
     if (this.isNodeFailing) throw new Error("the node failed");
     return signatures.map((signature) => this.answers.get(signature) ?? null);

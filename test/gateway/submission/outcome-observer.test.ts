@@ -1,6 +1,7 @@
 // The outcome observer's questions to the node, on a pipeline.
 
 import { expect, it } from "vitest";
+import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import { Harness } from "./harness.ts";
 
 it("asks no more about a transaction whose call was refused during a question", async () => {
@@ -36,4 +37,71 @@ it("asks no more about a transaction whose call was refused during a question", 
   }
   expect(asked.filter((signature) => signature === facts.signature)).toHaveLength(1);
   expect(asked.filter((signature) => signature === other.signature).length).toBeGreaterThan(10);
+});
+
+const landed = { slot: 9n, err: null, commitment: "finalized" } as const;
+
+/** A node whose cache has forgotten these transactions; its history has them. */
+function forget(harness: Harness, facts: readonly TransactionFacts[]): void {
+  const forgotten = new Set(facts.map(({ signature }) => signature));
+  harness.signatureStatuses = async (signatures, search) =>
+    signatures.map((signature) =>
+      forgotten.has(signature) && search?.searchHistory ? landed : null,
+    );
+  harness.isBlockhashExpired = true;
+}
+
+it("finds a landing in the node's history after the service was down", async () => {
+  const before = new Harness();
+  const facts = before.facts();
+  await before.submit(facts);
+  await before.clock.advance(2_000);
+  const after = new Harness({}, { seed: 4 });
+  after.readable.push(facts);
+  for (const [key, record] of before.store.records) after.store.records.set(key, record);
+  await after.clock.advance(300_000);
+  forget(after, [facts]);
+  await after.pipeline.restore();
+  await after.clock.advance(60_000);
+  expect(await after.state(facts)).toBe("landed finalized");
+});
+
+it("finds a landing in the node's history after the node was not available", async () => {
+  const harness = new Harness();
+  const [facts, other] = [harness.facts(), harness.facts()];
+  await harness.submit(facts);
+  await harness.submit(other);
+  harness.isNodeFailing = true;
+  harness.observe(facts, 9n);
+  await harness.clock.advance(300_000);
+  forget(harness, [facts]);
+  await harness.clock.advance(60_000);
+  expect(await harness.state(facts)).toBe("landed finalized");
+  expect(await harness.state(other)).toBe("expired blockhash_expired");
+  const [status] = await harness.pipeline.statuses("ann", [facts.signature]);
+  expect(status?.events.map(({ kind }) => kind)).not.toContain("withdrawn");
+});
+
+it("finds the landing of a nonce transaction that is submitted again much later", async () => {
+  const harness = new Harness();
+  const facts = harness.facts(true);
+  forget(harness, [facts]);
+  await harness.submit(facts);
+  await harness.clock.advance(60_000);
+  expect(await harness.state(facts)).toBe("landed finalized");
+});
+
+it("does not search the history while the node answers", async () => {
+  const harness = new Harness();
+  const facts = harness.facts();
+  let searches = 0;
+  harness.signatureStatuses = async (signatures, search) => {
+    if (search?.searchHistory) searches++;
+    return signatures.map(() => null);
+  };
+  harness.isBlockhashExpired = true;
+  await harness.submit(facts);
+  await harness.clock.advance(60_000);
+  expect(await harness.state(facts)).toBe("expired blockhash_expired");
+  expect(searches).toBe(0);
 });
