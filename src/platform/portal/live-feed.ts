@@ -37,6 +37,7 @@ import type { LiveTopics, ProblemView, ServiceView } from "./types.ts";
 
 export const feedsPerAccountMax = 8;
 const feedsMax = 256;
+const tooManyFeeds = `too many live feeds; at most ${feedsPerAccountMax} per account and ${feedsMax} in total are allowed`;
 /** The page sends no messages. */
 const messageBytesMax = 1024;
 /** Clients send only pongs. */
@@ -157,13 +158,15 @@ export class LiveFeed implements WebSocketRoute {
     const admitted = this.#admit(head);
     if (typeof admitted !== "function") return admitted;
     const key = admitted();
-    const isFull = this.#feeds.size >= feedsMax;
-    if (!isFull && key && this.#feedsOf(key.accountId) < feedsPerAccountMax) return undefined;
-    return refusal(
-      "rate_limited",
-      `too many live feeds; at most ${feedsPerAccountMax} per account and ${feedsMax} in total are allowed; retry in 5 s`,
-      { headers: { "retry-after": "5" } },
-    );
+    const reason = key ? this.refusalFor(key) : tooManyFeeds;
+    if (reason === null) return undefined;
+    return refusal("rate_limited", `${reason}; retry in 5 s`, { headers: { "retry-after": "5" } });
+  }
+
+  /** Why no further feed opens for the key's account; null: one opens. Scripts cannot read the response to a WebSocket. */
+  refusalFor({ accountId }: ApiKey): string | null {
+    const isFree = this.#feeds.size < feedsMax && this.#feedsOf(accountId) < feedsPerAccountMax;
+    return isFree ? null : tooManyFeeds;
   }
 
   open(peer: WebSocketPeer, head: HttpHead): void {

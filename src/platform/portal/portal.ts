@@ -146,6 +146,7 @@ export class Portal implements Pages {
       },
       isOperator: key.scopes.includes("operate"),
       endsAt: timeText(endsNs),
+      feedRefusal: this.#live.refusalFor(key),
     };
   }
 

@@ -44,6 +44,8 @@ export interface SessionView {
   /** Whether the key has the scope "operate". */
   readonly isOperator: boolean;
   readonly endsAt: string;
+  /** Why the service opens no further live feed for this account; null: it opens one. */
+  readonly feedRefusal: string | null;
 }
 
 export interface KeyView extends RateLimitView {

@@ -23,23 +23,45 @@ const announcementMs = 6000;
 
 interface SessionProps {
   readonly session: SessionView;
+  /** Shows another state of the browser's session. */
+  readonly update: (session: SessionView) => void;
   readonly end: (reason: string) => void;
 }
 
-function Session({ session, end }: SessionProps): JSX.Element {
+/** The views depend on these values. All tabs share the cookie, so another tab can sign in to another account. */
+function identityOf({ account, key }: SessionView): string {
+  return [account, ...key.scopes].join("\n");
+}
+
+function Session({ session, update, end }: SessionProps): JSX.Element {
+  const identity = identityOf(session);
   const [announcement, setAnnouncement] = useState("");
   useEffect(
     () => (announcement === "" ? undefined : after(announcementMs, () => setAnnouncement(""))),
     [announcement],
   );
-  const live = useMemo(() => new Live(() => end("Your session has ended. Sign in again.")), [end]);
+  const live = useMemo(
+    () =>
+      new Live({
+        onEnded: () => end("Your session has ended. Sign in again."),
+        onSession: (present) => {
+          update(present);
+          return identityOf(present) === identity;
+        },
+      }),
+    [identity, update, end],
+  );
+  const renew = useCallback(() => {
+    // A failure changes nothing: the next reconnection reads the session again.
+    presentSession().then(update, () => {});
+  }, [update]);
   useEffect(() => {
     live.start();
     return () => live.close();
   }, [live]);
   const services: SessionServices = useMemo(
-    () => ({ session, live, end, announce: setAnnouncement }),
-    [session, live, end],
+    () => ({ session, live, renew, end, announce: setAnnouncement }),
+    [session, live, renew, end],
   );
   return (
     <SessionContext.Provider value={services}>
@@ -53,20 +75,24 @@ function Session({ session, end }: SessionProps): JSX.Element {
 
 function App(): JSX.Element {
   const [state, setState] = useState<State>({ kind: "checking" });
+  const take = useCallback((session: SessionView) => setState({ kind: "signed-in", session }), []);
   const check = useCallback(() => {
     setState({ kind: "checking" });
-    presentSession().then(
-      (session) => setState({ kind: "signed-in", session }),
-      (error: unknown) => {
-        const isSignedOut = error instanceof ApiError && error.status === 401;
-        setState(
-          isSignedOut
-            ? { kind: "signed-out", reason: null }
-            : { kind: "unreachable", message: messageOf(error) },
-        );
-      },
-    );
-  }, []);
+    presentSession().then(take, (error: unknown) => {
+      const isSignedOut = error instanceof ApiError && error.status === 401;
+      setState(
+        isSignedOut
+          ? { kind: "signed-out", reason: null }
+          : { kind: "unreachable", message: messageOf(error) },
+      );
+    });
+  }, [take]);
+  const update = useCallback(
+    (session: SessionView) =>
+      // A response that arrives after the sign-out changes nothing.
+      setState((now) => (now.kind === "signed-in" ? { kind: "signed-in", session } : now)),
+    [],
+  );
   const end = useCallback((reason: string) => setState({ kind: "signed-out", reason }), []);
   useEffect(check, [check]);
   switch (state.kind) {
@@ -88,14 +114,16 @@ function App(): JSX.Element {
         </main>
       );
     case "signed-out":
+      return <SignIn reason={state.reason} onSession={take} />;
+    case "signed-in":
       return (
-        <SignIn
-          reason={state.reason}
-          onSession={(session) => setState({ kind: "signed-in", session })}
+        <Session
+          key={identityOf(state.session)}
+          session={state.session}
+          update={update}
+          end={end}
         />
       );
-    case "signed-in":
-      return <Session session={state.session} end={end} />;
   }
 }
 

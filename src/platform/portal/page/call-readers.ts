@@ -30,6 +30,7 @@ export const session = object<SessionView>({
   }),
   isOperator: flag,
   endsAt: text,
+  feedRefusal: orNull(text),
 });
 
 const key = object<KeyView>({

@@ -12,6 +12,8 @@ import type { Topic } from "./live-readers.ts";
 export interface SessionServices {
   readonly session: SessionView;
   readonly live: Live;
+  /** Reads the session again, for example after its key has changed. */
+  readonly renew: () => void;
   /** Ends the session on this page and shows the reason. */
   readonly end: (reason: string) => void;
   /** Shows the text at the bottom of the page and announces it to screen readers. */

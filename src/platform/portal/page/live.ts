@@ -2,9 +2,10 @@
 //
 // Opened by the shell for the length of a session. Messages of one second are shown together, so
 // the page is redrawn at most once a second, and not while it is hidden. A broken connection is
-// reopened automatically after a request has confirmed that the session is still valid.
+// reopened automatically after a request has confirmed that the session is still valid, still the one that
+// the page shows, and may have a further feed.
 
-import type { LiveTopics } from "../types.ts";
+import type { LiveTopics, SessionView } from "../types.ts";
 import { ApiError, presentSession } from "./api.ts";
 import { waitMs } from "./backoff.ts";
 import { after, chance, steadyMs, takeServiceTime } from "./clock.ts";
@@ -27,13 +28,25 @@ const gatherMs = 20;
 const silentMs = 30_000;
 const closeSessionEnded = 4401;
 
+interface LiveOptions {
+  /** The service no longer knows the session. */
+  readonly onEnded: () => void;
+  /**
+   * Receives the browser's session before each reconnection. False: another tab has signed in to another account,
+   * so this feed must not open.
+   */
+  readonly onSession: (session: SessionView) => boolean;
+}
+
 export class Live {
   connection: Connection = { kind: "connecting" };
   /** Error of a message that this page cannot read; null without one. */
   fault: string | null = null;
+  /** Why the service opens no feed for this page; null without a refusal. */
+  refusal: string | null = null;
   readonly topics: Partial<LiveTopics> = {};
   readonly rates = new RateHistory();
-  readonly #onEnded: () => void;
+  readonly #options: LiveOptions;
   readonly #listeners = new Map<Subject, Set<() => void>>();
   readonly #versions = new Map<Subject, number>();
   #pending: Partial<LiveTopics> = {};
@@ -45,8 +58,8 @@ export class Live {
   #endWait: () => void = () => {};
   #isClosed = false;
 
-  constructor(onEnded: () => void) {
-    this.#onEnded = onEnded;
+  constructor(options: LiveOptions) {
+    this.#options = options;
   }
 
   start(): void {
@@ -95,7 +108,7 @@ export class Live {
     socket.addEventListener("close", ({ code }) => {
       if (this.#isClosed || this.#socket !== socket) return;
       this.#socket = null;
-      if (code === closeSessionEnded) this.#onEnded();
+      if (code === closeSessionEnded) this.#options.onEnded();
       else this.#wait();
     });
   }
@@ -107,14 +120,17 @@ export class Live {
     this.#endWait = after(ms, this.retry);
   }
 
-  /** A refused WebSocket gives no reason, so a request asks whether the session is valid. */
+  /** A refused WebSocket gives no reason, so a request asks for the session and for a refusal. */
   async #checkAndOpen(): Promise<void> {
     try {
-      await presentSession();
-      if (!this.#isClosed) this.#open();
+      const session = await presentSession();
+      if (this.#isClosed || !this.#options.onSession(session)) return;
+      this.refusal = session.feedRefusal;
+      if (this.refusal === null) this.#open();
+      else this.#wait();
     } catch (error) {
       if (this.#isClosed) return;
-      if (error instanceof ApiError && error.status === 401) this.#onEnded();
+      if (error instanceof ApiError && error.status === 401) this.#options.onEnded();
       else this.#wait();
     }
   }
@@ -123,6 +139,7 @@ export class Live {
     this.#lastMessageMs = steadyMs();
     if (this.connection.kind !== "live") {
       this.#failures = 0;
+      this.refusal = null;
       this.#setConnection({ kind: "live" });
     }
     let isNew = false;

@@ -38,6 +38,7 @@ const session: SessionView = {
     burst: 100,
   },
   isOperator: true,
+  feedRefusal: null,
   endsAt: "2026-11-22T12:00:00Z",
 };
 

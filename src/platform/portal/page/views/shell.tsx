@@ -103,6 +103,17 @@ function Stale(): JSX.Element | null {
   );
 }
 
+/** Shown while the service refuses a live feed. */
+function Refused(): JSX.Element | null {
+  const { refusal } = useConnection();
+  if (refusal === null) return null;
+  return (
+    <p class="note warning" role="alert">
+      Not live: {refusal}. Close other tabs of the portal.
+    </p>
+  );
+}
+
 function Fault(): JSX.Element | null {
   const fault = useFault();
   if (fault === null) return null;
@@ -189,6 +200,7 @@ export function Shell(): JSX.Element {
       </header>
       <main>
         <Fault />
+        <Refused />
         <Stale />
         <div class="view-head">
           <h1 ref={heading} tabIndex={-1}>

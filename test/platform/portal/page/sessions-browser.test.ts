@@ -1,0 +1,84 @@
+// Sessions of the portal in a real Chromium: tabs share one cookie, and a live feed can be refused.
+
+import type { Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { feedsPerAccountMax } from "../../../../src/platform/portal/live-feed.ts";
+import {
+  accessibilityViolations,
+  buildPortal,
+  chromiumPath,
+  openPortalView,
+} from "../../../support/processes/chromium.ts";
+import { PortalHarness } from "../harness.ts";
+
+async function openHarness(): Promise<PortalHarness> {
+  buildPortal();
+  return PortalHarness.open();
+}
+
+function isLive(page: Page): Promise<void> {
+  return page
+    .getByRole("status")
+    .filter({ hasText: /^Live$/ })
+    .waitFor();
+}
+
+async function signIn(page: Page, key: string): Promise<void> {
+  await page.getByLabel("API key", { exact: true }).fill(key);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await isLive(page);
+}
+
+/** Makes the page's WebSockets available, so that a test can break one. */
+const recordSockets = `{
+  const sockets = [];
+  const Stock = WebSocket;
+  window.breakSockets = () => sockets.forEach((socket) => socket.close());
+  window.WebSocket = class extends Stock {
+    constructor(...given) { super(...given); sockets.push(this); }
+  };
+}`;
+
+describe.skipIf(!chromiumPath)("a session of the portal in Chromium", () => {
+  it("of another account, opened in another tab, replaces what a reconnecting tab shows", async () => {
+    const harness = await openHarness();
+    const [ann, bob] = [await harness.key("ann"), await harness.key("bob", ["read"])];
+    const url = `${harness.origin}/?api-key=${ann.text}`;
+    const { page, complaints } = await openPortalView(url, "overview");
+    await isLive(page);
+    await page.addInitScript(recordSockets);
+    await page.reload();
+    await isLive(page);
+    const other = await page.context().newPage();
+    await other.goto(`${harness.origin}/portal/`);
+    await isLive(other);
+
+    // The first tab is offline while the second one changes the account.
+    await page.route("**/*", (route) => route.abort());
+    await page.evaluate("breakSockets()");
+    await page.getByText("Reconnecting").waitFor();
+    await other.getByRole("button", { name: "Sign out" }).click();
+    await signIn(other, bob.text);
+    await page.unroute("**/*");
+    await isLive(page);
+
+    expect(await page.locator(".view-head").textContent()).toContain("bob");
+    await page.getByText("This key cannot show the tier").waitFor();
+    expect(complaints.found.filter((each) => !each.includes("ERR_FAILED"))).toEqual([]);
+  });
+
+  it("shows why the service refuses its live feed, and continues when one is free", async () => {
+    const harness = await openHarness();
+    const { text } = await harness.key("ann");
+    const cookie = await harness.cookie({ text });
+    const feeds = Array.from({ length: feedsPerAccountMax }, () => harness.feed(cookie));
+    for (const feed of feeds) await feed.has("service");
+    const { page } = await openPortalView(`${harness.origin}/?api-key=${text}`, "feed");
+    const alert = page.getByRole("alert").filter({ hasText: "too many live feeds; at most 8" });
+    await alert.waitFor();
+    expect(await accessibilityViolations(page)).toEqual([]);
+    feeds[0]?.close();
+    await isLive(page);
+    await alert.waitFor({ state: "detached" });
+  });
+});
