@@ -81,4 +81,23 @@ describe.skipIf(!chromiumPath)("a session of the portal in Chromium", () => {
     await isLive(page);
     await alert.waitFor({ state: "detached" });
   });
+
+  it("keeps a new key on the page until it is stored, and then names the new key", async () => {
+    const harness = await openHarness();
+    const { text, key } = await harness.key("ann");
+    const { page } = await openPortalView(`${harness.origin}/?api-key=${text}`, "keys");
+    await page.getByRole("button", { name: "Rotate" }).click();
+    const dialog = page.getByRole("dialog", { name: "Rotate the key" });
+    await dialog.getByRole("button", { name: "Rotate" }).click();
+    const created = (await dialog.locator("pre").textContent()) ?? "";
+    const focused = () => page.evaluate<string>("document.activeElement.textContent");
+    await expect.poll(focused).toContain("This is the new key");
+    // Browsers close most dialogs at the second Escape, whatever the page wants.
+    for (let i = 0; i < 3; i++) await page.keyboard.press("Escape");
+    expect(await dialog.locator("pre").textContent()).toBe(created);
+    await dialog.getByRole("button", { name: "I have stored it" }).click();
+    await dialog.waitFor({ state: "detached" });
+    const title = () => page.getByRole("button", { name: "Sign out" }).getAttribute("title");
+    await expect.poll(title).toContain(created.slice(0, key.hint.length));
+  });
 });

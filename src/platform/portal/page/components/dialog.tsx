@@ -8,12 +8,14 @@ import { Failure } from "./basics.tsx";
 
 interface DialogProps {
   readonly title: string;
+  /** Only its buttons close it, because it shows what cannot be shown again. */
+  readonly isHeld?: boolean;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
 }
 
 /** Open as long as it is rendered. */
-export function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
+export function Dialog({ title, isHeld = false, onClose, children }: DialogProps): JSX.Element {
   const element = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -22,7 +24,14 @@ export function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
     return () => dialog?.close();
   }, []);
   return (
-    <dialog ref={element} aria-labelledby={id} onClose={onClose}>
+    <dialog
+      ref={element}
+      aria-labelledby={id}
+      closedby={isHeld ? "none" : "closerequest"}
+      // For browsers without the attribute closedby.
+      onCancel={(event) => isHeld && event.preventDefault()}
+      onClose={onClose}
+    >
       <h2 id={id}>{title}</h2>
       {children}
     </dialog>

@@ -1,7 +1,7 @@
 // API keys of the account: list, rotate the session's key, and revoke any key.
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { KeyView, NewKeyView } from "../../types.ts";
 import { call } from "../api.ts";
 import { done, keys, newKey } from "../call-readers.ts";
@@ -24,9 +24,12 @@ const overlaps = [
 ] as const;
 
 function Shown({ made, onClose }: { made: NewKeyView; onClose: () => void }): JSX.Element {
+  const text = useRef<HTMLParagraphElement>(null);
+  // The form that had the focus is gone. A button in its place would receive a second press of Enter.
+  useEffect(() => text.current?.focus(), []);
   return (
     <>
-      <p>
+      <p ref={text} tabIndex={-1}>
         This is the new key. <strong>It is shown only once</strong>: store it in the configuration
         of your programs before you close this dialog.
       </p>
@@ -44,10 +47,14 @@ function RotateDialog({ onClose }: { readonly onClose: () => void }): JSX.Elemen
   const action = useAction();
   const [hours, setHours] = useState(24);
   const [made, setMade] = useState<NewKeyView | null>(null);
+  const { renew } = useSessionContext();
   const rotate = () =>
-    action.run(async () => setMade(await call("rotateKey", [{ overlapHours: hours }], newKey)));
+    action.run(async () => {
+      setMade(await call("rotateKey", [{ overlapHours: hours }], newKey));
+      renew();
+    });
   return (
-    <Dialog title="Rotate the key" onClose={onClose}>
+    <Dialog title="Rotate the key" isHeld={made !== null || action.isBusy} onClose={onClose}>
       {made ? (
         <Shown made={made} onClose={onClose} />
       ) : (
