@@ -100,4 +100,18 @@ describe.skipIf(!chromiumPath)("a session of the portal in Chromium", () => {
     const title = () => page.getByRole("button", { name: "Sign out" }).getAttribute("title");
     await expect.poll(title).toContain(created.slice(0, key.hint.length));
   });
+
+  it("looks up a signature again that it did not know", async () => {
+    const harness = await openHarness();
+    const { text } = await harness.key("ann");
+    const { page } = await openPortalView(`${harness.origin}/?api-key=${text}`, "transactions");
+    const button = page.getByRole("button", { name: "Look up" });
+    await page.getByLabel("Signature of a transaction").fill("5".repeat(87));
+    await button.click();
+    await page.getByText("This account has no submission").waitFor();
+    const again = page.waitForRequest((each) => each.url().endsWith("/portal/api/call"));
+    await button.click();
+    await again;
+    await page.getByText("This account has no submission").waitFor();
+  });
 });

@@ -22,12 +22,20 @@ import { counted, duration, shortened } from "../units.ts";
 import { ConnectionsPanel } from "./connections.tsx";
 import { Timeline } from "./timeline.tsx";
 
-function LookUp({ signature }: { readonly signature: string | null }): JSX.Element {
+interface LookUpProps {
+  readonly signature: string | null;
+  /** Looks up the signature that the address already has. */
+  readonly onAgain: () => void;
+}
+
+function LookUp({ signature, onAgain }: LookUpProps): JSX.Element {
   const input = useRef<HTMLInputElement>(null);
   const submit = (event: Event) => {
     event.preventDefault();
     const asked = input.current?.value.trim() ?? "";
-    location.hash = hashOf("transactions", asked === "" ? null : asked);
+    // The same address causes no event.
+    if (asked !== "" && asked === signature) onAgain();
+    else location.hash = hashOf("transactions", asked === "" ? null : asked);
   };
   return (
     <search>
@@ -205,6 +213,7 @@ function Found({ signature }: { readonly signature: string }): JSX.Element {
 
 export function Transactions({ argument }: { readonly argument: string | null }): JSX.Element {
   const { scopes } = useSessionContext().session.key;
+  const [lookUps, setLookUps] = useState(0);
   if (!scopes.includes("submit") && !scopes.includes("batch")) {
     return (
       <Panel title="Newest" wide>
@@ -215,8 +224,8 @@ export function Transactions({ argument }: { readonly argument: string | null })
   return (
     <div class="grid">
       <Panel title="Look up" wide aside="submissions of your account within the stored history">
-        <LookUp signature={argument} />
-        {argument === null ? null : <Found signature={argument} />}
+        <LookUp signature={argument} onAgain={() => setLookUps((n) => n + 1)} />
+        {argument === null ? null : <Found key={lookUps} signature={argument} />}
       </Panel>
       <Newest />
       <ConnectionsPanel topic="connections" />
