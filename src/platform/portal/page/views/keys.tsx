@@ -185,7 +185,7 @@ export function Keys(): JSX.Element {
   };
   const aside = loaded.kind === "ready" ? counted(loaded.value.length, "key") : undefined;
   return (
-    <>
+    <div class="grid">
       <Panel title="API keys" wide aside={aside}>
         <LoadedPart loaded={loaded} again={again}>
           {(items) => (
@@ -212,6 +212,6 @@ export function Keys(): JSX.Element {
         ) : null}
       </Panel>
       <PublicKeys />
-    </>
+    </div>
   );
 }
