@@ -3,7 +3,9 @@
 // No line contains a key, a secret or a raw transaction, and no line is written per packet. Fields
 // with such names are masked, and so are keys inside texts.
 
-import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
+import { writeSync } from "node:fs";
+import { type DestinationStream, type Logger, pino, stdTimeFunctions } from "pino";
+import { LogOutput } from "./log-output.ts";
 import { RecentWarnings } from "./recent-warnings.ts";
 
 export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
@@ -36,17 +38,33 @@ export function maskKeys(text: string): string {
     .replace(/(:\/\/[^\s:/@"]*:)[^\s/@"]+@/g, `$1${mask}@`);
 }
 
+let standardError: LogOutput | undefined;
+
+/** The same object for every logger of the process, so that no line begins inside of another one. */
+function standardErrorOutput(): LogOutput {
+  if (standardError) return standardError;
+  const output = new LogOutput({ write: (bytes) => writeSync(2, bytes), warningLine });
+  process.on("exit", () => output.flushAtExit());
+  standardError = output;
+  return output;
+}
+
+/** For LogOutput: a line as a logger writes it. */
+export function warningLine(message: string): string {
+  return `{"level":"warn"${stdTimeFunctions.isoTime()},"msg":${JSON.stringify(message)}}\n`;
+}
+
 interface LogOptions {
   /** Default: "info". */
   readonly level?: LogLevel;
-  /** Default: standard error, written synchronously, so that no line is lost when the process ends. */
+  /** Default: standard error. */
   readonly stream?: DestinationStream;
 }
 
 /** Creates a logger; `logger.child({ part: "relay" })` creates one for a part of the program. */
 export function createLogger(options: LogOptions = {}): Logger {
   const problems = new RecentWarnings();
-  const stream = options.stream ?? destination({ fd: 2, sync: true });
+  const stream = options.stream ?? standardErrorOutput();
   const log = pino(
     {
       level: options.level ?? "info",
