@@ -124,7 +124,7 @@ export class GatewayService {
   readonly #keyUpdates: KeyUpdates;
   #config: Config;
   #server: HttpServerGroup | undefined;
-  #streams: Pick<StreamService, "snapshot"> | undefined;
+  #streams: Pick<StreamService, "snapshot" | "certificateProblem"> | undefined;
   readonly #tpuTotals = new RunningTotals();
   #closing: Promise<void> | undefined;
 
@@ -199,8 +199,8 @@ export class GatewayService {
     return this.#dependencies.shreds;
   }
 
-  /** The portal shows these streams from now on. */
-  showStreams(streams: Pick<StreamService, "snapshot">): void {
+  /** The portal and the readiness include these streams from now on. */
+  showStreams(streams: Pick<StreamService, "snapshot" | "certificateProblem">): void {
     this.#streams = streams;
   }
 
@@ -319,7 +319,11 @@ export class GatewayService {
 
   readiness(): NonNullable<ReadinessFacts["gateway"]> {
     const { routes, keyRing, clock, store, nodes, certificate, quic } = this.#dependencies;
-    const certificates = [certificate, quic?.certificate].filter((one) => !!one);
+    const certificateProblems = [
+      certificate?.problem,
+      quic?.certificate?.problem,
+      this.#streams?.certificateProblem,
+    ].flatMap((problem) => problem ?? []);
     const { states } = keyRing.counts(clock.nowNs());
     const { isReachable, isWriteFailing } = store.numbers();
     return {
@@ -327,7 +331,7 @@ export class GatewayService {
       routes: routes.snapshots(),
       keysInForce: states.get("in_force") ?? 0,
       quicIsUp: quic?.ingress.snapshot().isUp ?? null,
-      certificateProblems: certificates.flatMap(({ problem }) => problem ?? []),
+      certificateProblems,
       store: { isReachable, isWriteFailing, isOnFile: store.isOnFile },
     };
   }

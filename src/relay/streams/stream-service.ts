@@ -53,6 +53,8 @@ type StreamsConfig = NonNullable<Config["streams"]>;
 /** src/gateway/http/tls-certificate.ts implements it. */
 interface FollowedCertificate {
   readonly material: TlsMaterial;
+  /** Why the present files are not used; null: they are. */
+  readonly problem: string | null;
   onChange(listener: (material: TlsMaterial) => void): () => void;
   close(): void;
 }
@@ -199,6 +201,11 @@ export class StreamService implements SocketHost, PushHost {
   /** Its address with the real port; empty before `start`. */
   get address(): string {
     return this.#server?.address ?? "";
+  }
+
+  /** Why a renewed certificate is not used; null: no problem. */
+  get certificateProblem(): string | null {
+    return this.#dependencies.certificate?.problem ?? null;
   }
 
   status(): StreamStatus {

@@ -9,7 +9,9 @@ import type { Service } from "../../../src/app/service.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { type Config, loadConfig } from "../../../src/core/configuration/configuration.ts";
 import { createLogger } from "../../../src/core/log.ts";
+import { newEcdsaCredentials } from "../../../src/core/quic/certificate.ts";
 import { closing } from "../../support/closing.ts";
+import { until } from "../../support/network/udp-receiver.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 interface Answer {
@@ -48,8 +50,10 @@ interface Running {
   readonly reload: (change: string) => void;
 }
 
-async function running(operations: string, http = ""): Promise<Running> {
-  const folder = temporaryFolder();
+async function running(
+  operations: string,
+  { http = "", more = "", folder = temporaryFolder() } = {},
+): Promise<Running> {
   const file = join(folder, "shredway.yaml");
   const write = (text: string) =>
     writeFileSync(
@@ -59,6 +63,7 @@ http: { listen: "127.0.0.1:0", webSocketListen: [], ${http} }
 tips: { addresses: ["11111111111111111111111111111112"] }
 data: { directory: ${folder}/data }
 operations: { listen: "127.0.0.1:0", ${text} }
+${more}
 `,
     );
   write(operations);
@@ -115,10 +120,9 @@ describe("operators' pages", () => {
   });
 
   it("trust only configured proxies", async () => {
-    const { gateway } = await running(
-      "allow: [127.0.0.1, 198.51.100.0/24]",
-      "trustedProxies: [127.0.0.9]",
-    );
+    const { gateway } = await running("allow: [127.0.0.1, 198.51.100.0/24]", {
+      http: "trustedProxies: [127.0.0.9]",
+    });
     const through = async (from: string, forwarded: string) =>
       (await get(gateway, "/metrics", { from, headers: { "x-forwarded-for": forwarded } })).status;
     expect(await through("127.0.0.9", "198.51.100.7")).toBe(200);
@@ -156,5 +160,24 @@ describe("operators' pages", () => {
     expect(await ready()).toMatchObject({ running: false });
     expect((await get(own, "/metrics")).body).toContain("\nshredway_ready 0\n");
     expect((await get(own, "/health/live")).status).toBe(200);
+  });
+
+  it("report a changed certificate of the streams that cannot be used", async () => {
+    const folder = temporaryFolder();
+    const { keyPem, certificatePem } = newEcdsaCredentials("localhost");
+    writeFileSync(join(folder, "key.pem"), keyPem, { mode: 0o600 });
+    writeFileSync(join(folder, "certificate.pem"), certificatePem);
+    const { service } = await running("allow: []", {
+      more: 'streams: { listen: "127.0.0.1:0", tls: { certificate: certificate.pem, key: key.pem } }',
+      folder,
+    });
+    const problem = () =>
+      service.operations?.checks().find(({ name }) => name === "certificates")?.detail;
+    expect(problem()).toBeUndefined();
+    writeFileSync(join(folder, "certificate.pem"), "another text");
+    await until(() => problem() !== undefined, "the check of certificates");
+    expect(problem()).toMatch(
+      /^streams: the new TLS certificate cannot be used; .*certificate.pem/,
+    );
   });
 });
