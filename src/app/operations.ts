@@ -47,6 +47,8 @@ export class Operations {
   readonly #version = packageVersion();
   readonly #pinging: Timer;
   #isPinging = false;
+  /** Its listeners stay those of the start. */
+  readonly #running: Config["operations"];
   #config: Config;
   #allowed: readonly AddressRange[];
   #trustedProxies: readonly AddressRange[];
@@ -59,6 +61,7 @@ export class Operations {
   constructor(dependencies: OperationsDependencies) {
     this.#dependencies = dependencies;
     this.#config = dependencies.config;
+    this.#running = dependencies.config.operations;
     this.#allowed = dependencies.config.operations.allow.map(parseAddressRange);
     this.#trustedProxies = proxiesOf(dependencies.config);
     const shared = {
@@ -120,8 +123,8 @@ export class Operations {
   apply(wanted: Config): readonly string[] {
     this.#allowed = wanted.operations.allow.map(parseAddressRange);
     this.#trustedProxies = proxiesOf(wanted);
-    const before = JSON.stringify(this.#config.operations.listen ?? []);
-    const isSame = before === JSON.stringify(wanted.operations.listen ?? []);
+    const { listen = [] } = this.#running;
+    const isSame = JSON.stringify(listen) === JSON.stringify(wanted.operations.listen ?? []);
     this.#config = wanted;
     return isSame ? [] : ["operations.listen"];
   }

@@ -44,6 +44,7 @@ function get(
 }
 
 interface Running {
+  readonly folder: string;
   readonly service: Service;
   readonly gateway: string;
   readonly own: string;
@@ -79,6 +80,7 @@ ${more}
   );
   await service.start();
   return {
+    folder,
     service,
     gateway: service.gateway?.addresses[0] ?? "",
     own: service.operations?.addresses[0] ?? "",
@@ -179,5 +181,16 @@ describe("operators' pages", () => {
     expect(problem()).toMatch(
       /^streams: the new TLS certificate cannot be used; .*certificate.pem/,
     );
+  });
+
+  it("need a restart for other listeners, also at each later reload", async () => {
+    const { service, folder } = await running("allow: []");
+    const operations = service.operations;
+    const original = loadConfig(join(folder, "shredway.yaml"));
+    const listen = ["127.0.0.2:0"];
+    const wanted = { ...original, operations: { ...original.operations, listen } };
+    expect(operations?.apply(wanted)).toEqual(["operations.listen"]);
+    expect(operations?.apply(wanted)).toEqual(["operations.listen"]);
+    expect(operations?.apply(original)).toEqual([]);
   });
 });
