@@ -70,8 +70,9 @@ export class FeedTiming {
     for (const [i, time] of times.entries())
       if (i > 0) this.step.record(time - (times[i - 1] ?? time));
     this.slotSpan.record((times.at(-1) ?? 0) - (times[0] ?? 0));
-    const known = Math.max(slot.setCount ?? 0, slot.sets.size);
-    this.absentSets += known - (setsBefore ?? 0) - slot.sets.size;
+    // Without the slot's last shred, only the sets with a received shred are known.
+    const known = Math.max((slot.setCount ?? 0) - (setsBefore ?? 0), slot.sets.size);
+    this.absentSets += known - slot.sets.size;
     this.#recent.add({ slot: slot.slot, share: slot.distinct / (known * setLeaves) });
     if (this.#last?.slot === slot.slot - 1) this.slotStep.record(slot.firstNs - this.#last.firstNs);
     this.#last = { slot: slot.slot, firstNs: slot.firstNs };

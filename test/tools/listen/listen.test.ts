@@ -208,6 +208,22 @@ describe("listen", () => {
     });
   });
 
+  it("counts no absent FEC sets in a first slot whose beginning and end were not received", async () => {
+    const { run, sender } = await listening();
+    const [first = [], second = []] = shreds(2);
+    // The second FEC set of the first slot, without its last data shred and one code shred.
+    const sent = [...first.slice(64).filter((_, i) => i !== 31 && i !== 40), ...second];
+    sender.enqueue(sent, new BigUint64Array(sent.length));
+    await until(() => run.objects<Printed>().at(-1)?.settledSlots === 2, "settled slots");
+    run.stop();
+    expect(await run.code).toBe(0);
+    expect(run.objects<Printed>().at(-1)).toMatchObject({
+      received: sent.length,
+      fecSets: { seen: 2, complete: 2, recoverable: 2, absent: 0 },
+      losses: { share: 0, data: 0, code: 0, gaps: 0 },
+    });
+  });
+
   it("records received packets exactly, with the kernel's times, up to its limit", async () => {
     const file = join(temporaryFolder(), "feed.pcap");
     const { run, sender } = await listening("--record", file, "--record-mb", "1");
