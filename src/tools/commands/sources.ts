@@ -15,7 +15,12 @@ import {
   unlinkSync,
   writeFileSync,
 } from "node:fs";
-import { isInRange, parseAddress, parseAddressRange } from "../../core/addresses/addresses.ts";
+import {
+  isInRange,
+  parseAddress,
+  parseAddressRange,
+  parseEndpoint,
+} from "../../core/addresses/addresses.ts";
 import {
   configFileBytesMax,
   loadConfig,
@@ -64,7 +69,7 @@ const options = {
   port: {
     actions: ["add", "find", "groups"],
     value: "PORT",
-    help: `the local port that receives the packets (multicast groups: default ${defaultGroupPort})`,
+    help: `the local port that receives the packets (find: default every port of relay.listen; multicast groups: ${defaultGroupPort})`,
   },
   tier: { actions: ["add"], value: "TIER", choices: defaultTiers, help: "a tier of relay.tiers" },
   kind: { actions: ["add"], value: "KIND", choices: addedKinds, help: "default: udp" },
@@ -206,14 +211,31 @@ function find(
   } catch (error) {
     throw usageError(`find: ${messageOf(error)}`);
   }
-  const found = sourceOf(relay.sources, address, args.integer("port", { min: 1, max: 65_535 }));
-  if (args.flag("json")) terminal.line(toJson({ address: text, source: found ?? null }));
-  else if (found)
-    terminal.line(
-      `${text} is ${found.name}, ${found.tier}, ${useOf(found)} (${describeOrigin(found)})`,
-    );
-  else terminal.line(`no source matches ${text}: its packets are dropped`);
-  return found ? exitCodes.ok : exitCodes.failed;
+  const byPort = portsOf(args, relay).map((port) => ({
+    port,
+    source: sourceOf(relay.sources, address, port) ?? null,
+  }));
+  const [first] = byPort;
+  const isSame = byPort.every(({ source }) => source === first?.source);
+  const source = (isSame && first?.source) || null;
+  if (args.flag("json")) terminal.line(toJson({ address: text, source, ports: byPort }));
+  else if (isSame) terminal.line(foundLine(text, source));
+  else for (const one of byPort) terminal.line(`port ${one.port}: ${foundLine(text, one.source)}`);
+  return byPort.some((one) => one.source) ? exitCodes.ok : exitCodes.failed;
+}
+
+/** Own ports that can receive the packet: --port, or those of relay.listen; 0 is not known yet. */
+function portsOf(args: Arguments, { listen }: RelayConfig): number[] {
+  const given = args.integer("port", { min: 1, max: 65_535 });
+  if (given !== undefined) return [given];
+  const ports = listen.map((one) => parseEndpoint(one, { allowPortZero: true }).port);
+  return [...new Set(ports)];
+}
+
+function foundLine(address: string, source: Source | null): string {
+  return source
+    ? `${address} is ${source.name}, ${source.tier}, ${useOf(source)} (${describeOrigin(source)})`
+    : `no source matches ${address}: its packets are dropped`;
 }
 
 function addedKind(args: Arguments): (typeof addedKinds)[number] {

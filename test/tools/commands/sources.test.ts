@@ -90,6 +90,39 @@ describe("shredway sources", () => {
     expect(found.stdout).toContain("192.0.2.1 is own, tier-1, own use (any address to port 20000)");
   });
 
+  it("finds sources by the ports of relay.listen, unless --port is given", async () => {
+    const { file } = configFile();
+    const listen = (ports: string) =>
+      writeFileSync(
+        file,
+        text
+          .replace("relay:", `relay:\n  listen: ${ports}`)
+          .replace("address: 10.0.0.0/24", "port: 20001"),
+      );
+    const find = ["sources", "find", "192.0.2.1", "--config", file];
+    listen('"0.0.0.0:20001"');
+    const one = await shredwayHere(...find);
+    expect(one).toMatchObject({ code: 0, stderr: "" });
+    expect(one.stdout).toBe("192.0.2.1 is fra-a, tier-1, forwarded (any address to port 20001)\n");
+
+    listen('["0.0.0.0:20000", "0.0.0.0:20001"]');
+    const two = await shredwayHere(...find);
+    expect(two).toMatchObject({ code: 0, stderr: "" });
+    expect(two.stdout).toBe(
+      "port 20000: no source matches 192.0.2.1: its packets are dropped\n" +
+        "port 20001: 192.0.2.1 is fra-a, tier-1, forwarded (any address to port 20001)\n",
+    );
+    const json = await shredwayHere(...find, "--json");
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      source: null,
+      ports: [
+        { port: 20_000, source: null },
+        { port: 20_001, source: { name: "fra-a" } },
+      ],
+    });
+    expect(await shredwayHere(...find, "--port", "20000")).toMatchObject({ code: 1 });
+  });
+
   it("adds a multicast source, which is for own use", async () => {
     const { file } = configFile();
     const line = "sources add edge --tier tier-1 --kind multicast --group 233.84.178.1 --config";
