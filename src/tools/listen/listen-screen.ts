@@ -50,6 +50,7 @@ export interface ListenView {
         readonly bytes: number;
         readonly leftOut: number;
         readonly isFull: boolean;
+        readonly failure: Error | null;
       }
     | undefined;
 }
@@ -119,6 +120,7 @@ function recordLines({ record, lost }: ListenView): string[] {
   if (!record) return [];
   const full =
     record.isFull || record.leftOut > 0 ? `, omitted ${formatCount(record.leftOut)}` : "";
+  if (record.failure) return [`FAILED: ${record.failure.message}${full}`];
   return [
     `recorded ${formatCount(record.packets)} packets, ${formatBytes(record.bytes)}, to ${record.path}${full}${lost.packets > 0 ? `, LOST ${formatCount(lost.packets)}: this machine is too slow` : ""}`,
   ];
@@ -224,6 +226,7 @@ export function listenJson(view: ListenView, final: boolean): Record<string, unk
           bytes: view.record.bytes,
           leftOut: view.record.leftOut,
           lost: view.lost.packets,
+          failure: view.record.failure?.message ?? null,
         }
       : null,
   };

@@ -151,6 +151,8 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
     const title = opened.addresses.join(", ");
     if (svg !== undefined)
       writePicture(svg, feedSvg(timing, title, leaders.schedule !== undefined));
+    record?.close();
+    if (record?.failure) throw record.failure;
     return exitCodes.ok;
   } finally {
     leaders.stop();

@@ -2,38 +2,44 @@
 //
 // Writes pcap with the kernel's receive times in nanoseconds, or .lpb (no times) by the file's
 // extension. Used by `listen --record`; `replay` and `race --capture` read it. After the size
-// limit it stops writing and counts the omitted packets.
+// limit, or when the file cannot be written, it stops writing and counts the omitted packets.
 
-import { closeSync, openSync, writeSync } from "node:fs";
 import { parseEndpoint } from "../../core/addresses/addresses.ts";
-import { messageOf, ShredwayError } from "../../core/errors.ts";
+import type { ShredwayError } from "../../core/errors.ts";
 import { lpbPacketBytesMax, writeLpb } from "../../relay/captures/lpb.ts";
 import { encodePcapHeader, encodePcapRecord } from "../../relay/captures/pcap-writer.ts";
 import { packetBytesMax } from "../../relay/data-plane/parse-shred.ts";
 import type { RecordedPacket } from "../race/feed-recorder.ts";
+import { SessionFile } from "../terminal/session-file.ts";
 
 const flushBytes = 256 * 1024;
 
 export class PacketRecord {
-  readonly path: string;
   packets = 0;
   bytes = 0;
-  /** Packets beyond the size limit or too long for a shred. */
+  /** Packets beyond the size limit, after a failed write, or too long for a shred. */
   leftOut = 0;
-  readonly #file: number;
+  readonly #file: SessionFile;
   readonly #bytesMax: number;
   readonly #isPcap: boolean;
   #pieces: Uint8Array[] = [];
   #waiting = 0;
-  #isOpen = true;
 
   /** Throws ShredwayError "system". */
   constructor(path: string, bytesMax: number) {
-    this.path = path;
     this.#bytesMax = bytesMax;
     this.#isPcap = !path.endsWith(".lpb");
-    this.#file = this.#system(() => openSync(path, "w"));
+    this.#file = new SessionFile(path);
     if (this.#isPcap) this.#append(encodePcapHeader());
+  }
+
+  get path(): string {
+    return this.#file.path;
+  }
+
+  /** Why the file is incomplete; null: it is not, or packets still wait to be written. */
+  get failure(): ShredwayError | null {
+    return this.#file.failure;
   }
 
   get isFull(): boolean {
@@ -47,7 +53,7 @@ export class PacketRecord {
       return;
     }
     const bytes = this.#isPcap ? pcapRecord(packet) : writeLpb([packet.packet]);
-    if (this.bytes + bytes.length > this.#bytesMax) {
+    if (this.failure || this.bytes + bytes.length > this.#bytesMax) {
       this.leftOut++;
       return;
     }
@@ -55,12 +61,10 @@ export class PacketRecord {
     this.#append(bytes);
   }
 
-  /** May be called repeatedly. */
+  /** Never throws. May be called repeatedly. */
   close(): void {
-    if (!this.#isOpen) return;
     this.#flush();
-    closeSync(this.#file);
-    this.#isOpen = false;
+    this.#file.close();
   }
 
   #append(bytes: Uint8Array): void {
@@ -71,20 +75,9 @@ export class PacketRecord {
   }
 
   #flush(): void {
-    const bytes = Buffer.concat(this.#pieces);
-    for (let at = 0; at < bytes.length; )
-      at += this.#system(() => writeSync(this.#file, bytes, at));
+    this.#file.write(Buffer.concat(this.#pieces));
     this.#pieces = [];
     this.#waiting = 0;
-  }
-
-  #system<T>(call: () => T): T {
-    try {
-      return call();
-    } catch (cause) {
-      const message = `cannot write ${this.path}: ${messageOf(cause)}`;
-      throw new ShredwayError("system", message, { cause });
-    }
   }
 }
 

@@ -147,7 +147,9 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
           ? await raceStreams(feeds, streams, options)
           : await raceLive(feeds, options);
     table?.close();
-    return end(raced, { files, json, terminal });
+    const code = end(raced, { files, json, terminal });
+    if (table?.failure) throw table.failure;
+    return code;
   } finally {
     leaders.stop();
     table?.close();

@@ -4,23 +4,26 @@
 // names), and for each feed its delay in nanoseconds after the first arrival, or empty if the
 // shred never arrived.
 
-import { closeSync, openSync, writeSync } from "node:fs";
-import { messageOf, ShredwayError } from "../../core/errors.ts";
+import type { ShredwayError } from "../../core/errors.ts";
+import { SessionFile } from "../terminal/session-file.ts";
 import { type SlotArrivals, setLeaves } from "./slot-arrivals.ts";
 
 export class ShredTable {
-  readonly #file: number;
-  readonly #path: string;
+  readonly #file: SessionFile;
   readonly #names: readonly string[];
-  #isOpen = true;
 
   /** Throws ShredwayError "system". */
   constructor(path: string, names: readonly string[]) {
-    this.#path = path;
     this.#names = names;
-    this.#file = this.#system(() => openSync(path, "w"));
+    this.#file = new SessionFile(path);
     const lags = names.map((name) => `${name}_ns`);
     this.#write(`slot,type,fec_set,index,first_ns,first,${lags.join(",")}\n`);
+    if (this.failure) throw this.failure;
+  }
+
+  /** Why the file is incomplete; null: it is not. */
+  get failure(): ShredwayError | null {
+    return this.#file.failure;
   }
 
   add({ slot, sets, feeds }: SlotArrivals): void {
@@ -40,22 +43,12 @@ export class ShredTable {
     if (lines.length > 0) this.#write(`${lines.join("\n")}\n`);
   }
 
-  /** May be called repeatedly. */
+  /** Never throws. May be called repeatedly. */
   close(): void {
-    if (this.#isOpen) closeSync(this.#file);
-    this.#isOpen = false;
+    this.#file.close();
   }
 
   #write(text: string): void {
-    this.#system(() => writeSync(this.#file, text));
-  }
-
-  #system<T>(call: () => T): T {
-    try {
-      return call();
-    } catch (cause) {
-      const message = `cannot write ${this.#path}: ${messageOf(cause)}`;
-      throw new ShredwayError("system", message, { cause });
-    }
+    this.#file.write(Buffer.from(text));
   }
 }

@@ -31,7 +31,7 @@ interface Printed {
   };
   losses: { share: number; data: number; code: number; gaps: number; longestGap: number };
   betweenShredsNs: { count: number };
-  recorded: { packets: number; leftOut: number; lost: number };
+  recorded: { packets: number; leftOut: number; lost: number; failure: string | null };
 }
 
 const setsPerSlot = 2;
@@ -55,7 +55,7 @@ async function listening(...args: string[]): Promise<{ run: CommandRun; sender: 
   closing({
     close: async () => {
       run.stop();
-      await run.code;
+      await run.code.catch(() => undefined); // the test expects its result
     },
   });
   await until(() => run.stderr.includes("listening on"), "the port to be open");
@@ -244,6 +244,20 @@ describe("listen", () => {
       expect(Buffer.from(packet).equals(sent[i] ?? packet)).toBe(true);
       expect(timestampNs).toBeGreaterThan(beforeNs);
     }
+  });
+
+  it("goes on if the recording cannot be written, and reports it at the end", async () => {
+    const { run, sender } = await listening("--record", "/dev/full");
+    const sent = shreds(3).flat(); // more than the recording buffers
+    sender.enqueue(sent, new BigUint64Array(sent.length));
+    const failure = "cannot write /dev/full: ENOSPC: no space left on device, write";
+    await until(
+      () => run.objects<Printed>().at(-1)?.recorded.failure === failure,
+      "the failed write",
+    );
+    run.stop();
+    await expect(run.code).rejects.toThrow(failure);
+    expect(run.objects<Printed>().at(-1)).toMatchObject({ final: true, received: sent.length });
   });
 
   it("shows the one-way delay of trace packets by region", async () => {
