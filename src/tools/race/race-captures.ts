@@ -1,7 +1,7 @@
 // Race of recorded feeds: merges captures by their own times and judges them like a live race.
 //
-// Exact and deterministic. The race ends with the first capture, because after that one feed
-// could not win.
+// Exact and deterministic. The race ends at the time of the first capture's last packet, because after
+// that one feed could not win.
 
 import { systemClock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
@@ -111,15 +111,18 @@ async function merge(readers: readonly Reader[], options: CaptureRaceOptions): P
   );
   const scorer = new SlotScorer(session, plan, leaders);
   let nowNs = 0;
+  let endNs: bigint | undefined;
   for (let count = 0; !terminal.stopped.aborted; count++) {
     const number = earliest(readers);
     const reader = readers[number];
-    if (!reader || reader.nextNs === undefined) break;
-    nowNs = Number(reader.nextNs - baseNs);
+    const packetNs = reader?.nextNs;
+    if (!reader || packetNs === undefined || (endNs !== undefined && packetNs > endNs)) break;
+    nowNs = Number(packetNs - baseNs);
     scorer.note(number, reader, nowNs);
     session.advance(nowNs);
     reader.advance();
-    if (reader.nextNs === undefined) break; // the race ends with the first capture
+    // Packets of the other captures at the same time still count.
+    if (reader.nextNs === undefined) endNs ??= packetNs;
     if (count % packetsPerSlice === packetsPerSlice - 1) {
       terminal.progress(`${Math.round(nowNs / 1e9)} s of the captures`);
       await systemClock.sleep(0);

@@ -150,7 +150,11 @@ describe("a race of captures", () => {
       wins: count((i) => inA(i) && !(inB(i) && i % 4 === 0)),
       ties: 0,
     });
+    // Both captures end at the same time.
+    expect(report.verdict.join()).not.toContain("ends first");
     expect(second).toMatchObject({
+      received: b.length + 1,
+      refused: { too_short: 1 },
       distinct: count(inB),
       solo: count((i) => inB(i) && !inA(i)),
       wins: count((i) => inB(i) && (i % 4 === 0 || !inA(i))),
@@ -191,7 +195,7 @@ describe("a race of captures", () => {
     const { report } = await ended([...args, "--leaders", leaders, "--verify"]);
     expect(report.feeds[0]).toMatchObject({ winShare: 1 });
     const refused = Object.values(report.feeds[1]?.refused ?? {});
-    expect(refused.reduce((total, count) => total + count, 0)).toBe(all.length);
+    expect(refused.reduce((total, count) => total + count, 0)).toBe(all.length + 1); // and `after`
     expect(report.feeds[1]).toMatchObject({ wins: 0, coverage: 1 });
 
     const unverified = (await ended(args)).report;
