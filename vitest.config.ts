@@ -1,15 +1,53 @@
 import { availableParallelism } from "node:os";
-import { configDefaults, defineConfig } from "vitest/config";
+import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 import { compiledChildren } from "./test/support/vitest/compiled-children.ts";
 import LongFilesFirst from "./test/support/vitest/long-files-first.ts";
 import ScopeReporter from "./test/support/vitest/scope-reporter.ts";
+import { filesOfSharedProcesses } from "./test/support/vitest/shared-processes.ts";
 import { filesOfFullRun, isFullRun } from "./test/support/vitest/test-scope.ts";
 
+const excluded = [...configDefaults.exclude, ...(isFullRun ? [] : filesOfFullRun)];
+const shared = filesOfSharedProcesses();
+
+interface Files {
+  readonly name: string;
+  readonly include: string[];
+  readonly exclude: string[];
+  /** Each file has a process of its own. */
+  readonly isolate: boolean;
+}
+
+function project(files: Files): TestProjectInlineConfiguration {
+  return {
+    plugins: [compiledChildren],
+    test: {
+      ...files,
+      pool: "forks",
+      // V8 optimizes later, because most processes end before it pays. The second option exists in Node 20 only.
+      execArgv: [
+        "--wasm-tiering-budget=1000000000",
+        ...(process.version.startsWith("v20.") ? ["--interrupt-budget=1000000"] : []),
+      ],
+      // Limits for a test that hangs. A test that is only slow, on a busy machine, passes.
+      expect: { poll: { timeout: 60_000 } },
+      testTimeout: 120_000,
+      hookTimeout: 120_000,
+    },
+  };
+}
+
 export default defineConfig({
-  plugins: [compiledChildren],
   test: {
-    include: ["test/**/*.test.ts"],
-    exclude: [...configDefaults.exclude, ...(isFullRun ? [] : filesOfFullRun)],
+    projects: [
+      project({
+        name: "isolated",
+        include: ["test/**/*.test.ts"],
+        exclude: [...excluded, ...shared],
+        isolate: true,
+      }),
+      // These load each module once in each process.
+      project({ name: "shared", include: shared, exclude: excluded, isolate: false }),
+    ],
     sequence: { sequencer: LongFilesFirst },
     reporters: ["default", new ScopeReporter()],
     // SHREDWAY_PREBUILD names a prebuilt addon (sanitizers, other versions of Node). Nothing is built
@@ -22,20 +60,9 @@ export default defineConfig({
           "postgres/postgres-template",
           "postgres/stand-in/template",
         ].map((name) => `test/support/${name}.ts`),
-    // The addon has native threads, so every test file runs in its own process.
-    pool: "forks",
-    // V8 optimizes later, because most processes end before it pays. The second option exists in Node 20 only.
-    execArgv: [
-      "--wasm-tiering-budget=1000000000",
-      ...(process.version.startsWith("v20.") ? ["--interrupt-budget=1000000"] : []),
-    ],
     // Test files wait for sockets, blocks and children, so three run on two CPUs. Five took as long on a slow
     // machine, and limits of clients and of the service expired.
     maxWorkers: Math.max(3, availableParallelism()),
-    // Limits for a test that hangs. A test that is only slow, on a busy machine, passes.
-    expect: { poll: { timeout: 60_000 } },
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
     teardownTimeout: 120_000,
   },
 });
