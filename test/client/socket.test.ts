@@ -44,9 +44,9 @@ it("ends while its reader waits for a message", async () => {
   const client = new ShredwayClient({ url: url.replace("ws", "http"), WebSocket });
   const over = { done: true, value: undefined };
   for (const feed of [client.watchStatuses(), client.tipStream()]) {
+    const opened = new Promise<WebSocket>((resolve) => server.once("connection", resolve));
     const next = feed.next();
-    const [socket] = (await once(server, "connection")) as [WebSocket];
-    const closed = once(socket, "close");
+    const closed = once(await opened, "close");
     expect(await feed.return(undefined)).toEqual(over);
     expect(await next).toEqual(over);
     expect(await feed.next()).toEqual(over);

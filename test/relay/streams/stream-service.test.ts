@@ -274,7 +274,7 @@ describe("refusals", () => {
     });
   });
 
-  it("keep an account of a tier that the relay does not have from everybody's filters", async () => {
+  it("name a tier that the relay does not have, and leave the filters of others alone", async () => {
     const running = await runningStreams();
     const { service, keys, tiers } = running;
     keys.set("bob", { id: "bob", accountId: "b", accountName: "bob", scopes: ["stream"] });
