@@ -275,6 +275,17 @@ export function checkVersion(version: number, newest: number = migrations.length
   );
 }
 
+/** Throws like `checkVersion`, and ShredwayError "store_failed" for an older version. */
+export function requireNewest(version: number): void {
+  checkVersion(version);
+  if (version === migrations.length) return;
+  throw new ShredwayError(
+    "store_failed",
+    `the store: schema version ${version}; expected ${migrations.length}: use the version of Shredway that ` +
+      "the service has, or upgrade the service first",
+  );
+}
+
 /** Statements of one step, except for the version. */
 export function statementsOf(step: Migration, blobType: string): Statement[] {
   return step.map((sql) => ({ sql: sql.replaceAll("{blob}", blobType), params: [] }));

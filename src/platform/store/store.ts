@@ -23,7 +23,7 @@ import type { Durability, SqlDriver } from "./driver.ts";
 import { JournaledSubmissionStore } from "./journal/journaled-submission-store.ts";
 import { replayJournal } from "./journal/replay.ts";
 import { SubmissionJournal } from "./journal/submission-journal.ts";
-import { migrate } from "./migrations.ts";
+import { migrate, requireNewest, versionOf } from "./migrations.ts";
 import { NodeLock } from "./node-lock.ts";
 import { PostgresDriver } from "./postgres/driver.ts";
 import { SqliteDriver } from "./sqlite/driver.ts";
@@ -56,6 +56,8 @@ export interface StoreOptions {
    * Rejects a folder without a database, and a database without tables, instead of creating them.
    */
   readonly mustExist?: boolean;
+  /** Neither migrates the schema nor restores the journal; rejects a database of an older version. */
+  readonly isOnlyRead?: boolean;
   /**
    * Rejects a folder that another service uses, and a PostgreSQL on which another service has this
    * node's name. Otherwise two services would send and end the same submissions.
@@ -186,8 +188,12 @@ export class Store {
     try {
       // Only one service uses a file; its own lock guards that.
       if (isService && !isOnFile) nodeLock = await NodeLock.take({ driver, node, clock, log });
-      await migrate(opened.driver, opened.blobType);
-      await replay(opened, options);
+      if (options.isOnlyRead === true) {
+        requireNewest(await versionOf(opened.driver));
+      } else {
+        await migrate(opened.driver, opened.blobType);
+        await replay(opened, options);
+      }
       const { durableSubmissions = true } = options;
       const durability: Durability = durableSubmissions ? "durable" : "survives-kill";
       const submissions = new SqlSubmissionStore(driver, codec, node, durability);

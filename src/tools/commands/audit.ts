@@ -16,7 +16,7 @@ import type { Difference } from "../audit/differences.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
 import { toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { configOf, withStore } from "./store-command.ts";
+import { configOf, withReadStore } from "./store-command.ts";
 
 /** No difference, but the chain could not confirm everything. */
 const incomplete = 3;
@@ -126,7 +126,7 @@ async function accountIdOf(store: Store, name: string): Promise<string> {
 async function run(args: Arguments, terminal: Terminal): Promise<number> {
   const choice = readChoice(args);
   let code: number = exitCodes.failed;
-  await withStore(args, terminal, true, async (store) => {
+  await withReadStore(args, terminal, async (store) => {
     const { account, config, ...period } = choice;
     const report = await auditAccount(store.audit, {
       ...period,

@@ -11,7 +11,7 @@ import { type Config, loadConfig } from "../../core/configuration/configuration.
 import { maskPostgresUrl } from "../../core/configuration/postgres-url.ts";
 import { createLogger } from "../../core/log.ts";
 import { databaseFileName } from "../../platform/store/data-folder.ts";
-import { Store } from "../../platform/store/store.ts";
+import { Store, type StoreOptions } from "../../platform/store/store.ts";
 import type { DatabaseLocation } from "../../platform/store/transfer/database-location.ts";
 import { type Arguments, exitCodes, usageError } from "../terminal/command.ts";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -58,15 +58,33 @@ export function refuseNewDefaultFolder(args: Arguments, what: string): void {
  * With `mustExist`, refuses a folder without a database and a database without tables. Resolves
  * to the exit code.
  */
-export async function withStore(
+export function withStore(
   args: Arguments,
   terminal: Terminal,
   mustExist: boolean,
   work: (store: Store) => Promise<void>,
 ): Promise<number> {
+  return withOpenStore(args, terminal, { mustExist }, work);
+}
+
+/** For commands that change nothing: also refuses a database whose schema would have to be migrated. */
+export function withReadStore(
+  args: Arguments,
+  terminal: Terminal,
+  work: (store: Store) => Promise<void>,
+): Promise<number> {
+  return withOpenStore(args, terminal, { mustExist: true, isOnlyRead: true }, work);
+}
+
+async function withOpenStore(
+  args: Arguments,
+  terminal: Terminal,
+  how: Pick<StoreOptions, "mustExist" | "isOnlyRead">,
+  work: (store: Store) => Promise<void>,
+): Promise<number> {
   const { directory, postgres } = locationOf(args);
   const log = createLogger({ level: "warn" });
-  const store = await Store.open({ directory, postgres, clock: systemClock, log, mustExist });
+  const store = await Store.open({ directory, postgres, clock: systemClock, log, ...how });
   try {
     for (const warning of store.warnings) terminal.note(`warning: ${warning}`);
     await work(store);

@@ -3,8 +3,14 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import { createLogger } from "../../../src/core/log.ts";
+import { databaseFileName } from "../../../src/platform/store/data-folder.ts";
+import { migrate, migrations, versionOf } from "../../../src/platform/store/migrations.ts";
+import { SqliteDriver } from "../../../src/platform/store/sqlite/driver.ts";
 import { ClientHarness } from "../../client/client-harness.ts";
 import { shredwayHere } from "../../support/processes/shredway.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const patient = { timeout: 60_000 };
 
@@ -102,4 +108,33 @@ it("fails clearly if the node does not answer", async () => {
   );
   expect(code).toBe(1);
   expect(stderr).toContain("getFirstAvailableBlock at 127.0.0.1:9");
+});
+
+it("refuses a database of an older version, and does not migrate it", async () => {
+  const directory = temporaryFolder();
+  const config = join(directory, "shredway.yaml");
+  const relay = 'relay: { listen: "127.0.0.1:0", authentication: off, shredVersion: 1 }';
+  writeFileSync(config, `data: { directory: ${JSON.stringify(directory)} }\n${relay}\n`);
+  const log = createLogger({ level: "silent" });
+  const openDriver = () =>
+    SqliteDriver.open({ path: join(directory, databaseFileName), clock: systemClock, log });
+  const before = await openDriver();
+  const older = migrations.length - 1;
+  await migrate(before, "blob", migrations.slice(0, older));
+  await before.close();
+  const { code, stderr } = await shredwayHere(
+    "audit",
+    "--account",
+    "alpha",
+    "--config",
+    config,
+    "--offline",
+  );
+  expect(stderr).toContain(
+    `schema version ${older}; expected ${migrations.length}: use the version`,
+  );
+  expect(code).toBe(1);
+  const after = await openDriver();
+  expect(await versionOf(after)).toBe(older);
+  await after.close();
 });
