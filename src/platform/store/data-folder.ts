@@ -3,7 +3,7 @@
 // Called by store.ts before the database opens the file. SQLite gives its other files the mode of the
 // first one, so the first one is created here.
 
-import { closeSync, lchownSync, openSync, readFileSync, statSync } from "node:fs";
+import { closeSync, constants, lchownSync, openSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { codeOf, messageOf, ShredwayError } from "../../core/errors.ts";
 import { createFolders } from "../../core/files.ts";
@@ -55,12 +55,15 @@ function exists(path: string): boolean {
   }
 }
 
+/** The database may be a link to another disk. Through a link, the lock could create any file for root. */
+const createFlags = constants.O_CREAT | constants.O_WRONLY;
+
 /**
  * Creates a file with the owner of `like`: a command that root runs must not create it for root alone,
  * because the service's user could not open it. A link gets no other owner, nor does its target.
  */
-function createFile(path: string, like: string): void {
-  closeSync(openSync(path, "a", 0o600));
+function createFile(path: string, like: string, flags: number): void {
+  closeSync(openSync(path, flags, 0o600));
   const { uid, gid } = statSync(like);
   if (process.getuid?.() !== 0 || uid === 0) return;
   try {
@@ -128,10 +131,10 @@ export function prepareDataFolder(directory: string, mustExist = false): DataFol
       createFolders(directory, 0o700);
       forgetCommits(databasePath);
       forgetJournal(databasePath);
-      createFile(databasePath, directory);
+      createFile(databasePath, directory, createFlags);
     }
     const lockPath = join(directory, lockFileName);
-    if (!exists(lockPath)) createFile(lockPath, databasePath);
+    if (!exists(lockPath)) createFile(lockPath, databasePath, createFlags | constants.O_NOFOLLOW);
     return { databasePath, lockPath, warnings: warningsOf(directory, databasePath) };
   } catch (cause) {
     throw new ShredwayError("store_failed", problemOf(directory, cause), { cause });

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { chownSync, statSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { prepareDataFolder } from "../../../src/platform/store/data-folder.ts";
@@ -55,3 +55,11 @@ it.skipIf(process.getuid?.() !== 0)(
     for (const path of [databasePath, lockPath]) expect(statSync(path)).toMatchObject(owner);
   },
 );
+
+it("creates no lock file through a link, which root would follow to any place", () => {
+  const folder = temporaryFolder();
+  const target = join(temporaryFolder(), "target");
+  symlinkSync(target, join(folder, "service.lock"));
+  expect(() => prepareDataFolder(folder)).toThrow("service.lock");
+  expect(existsSync(target)).toBe(false);
+});
