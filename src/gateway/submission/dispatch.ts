@@ -7,8 +7,9 @@
 
 import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
-import { defaultSlotNs, lifetimeSlots, windowSlots } from "../../core/solana-constants.ts";
+import { defaultSlotNs } from "../../core/solana-constants.ts";
 import { TimerWheel } from "../../core/timer-wheel.ts";
+import { deadlineOf } from "./deadlines.ts";
 import type { SubmissionEvents } from "./events.ts";
 import type { DispatchLimits } from "./limits.ts";
 import { isSpent } from "./pairs.ts";
@@ -257,7 +258,9 @@ export class Dispatch {
     taken?: TakenRequest,
   ): RouteAttempt[] {
     const { options, transactions, sending } = submission;
-    const deadlineNs = this.#deadlineOf(submission);
+    const slotNs = this.#dependencies.slotNs() ?? defaultSlotNs;
+    const leaders = this.#dependencies.leaders();
+    const now = { nowNs: this.#dependencies.clock.nowNs(), slotNs, leaders };
     const deniedLeaders = options.mevProtect ? this.#dependencies.policy().denyLeaders : noLeaders;
     const attempts: RouteAttempt[] = [];
     for (const { route, mode, leader } of choices) {
@@ -269,7 +272,7 @@ export class Dispatch {
           attempt: sending.attempts + 1,
           leader,
           deniedLeaders,
-          deadlineNs,
+          deadlineNs: deadlineOf(submission, { route, leader, deniedLeaders }, now),
           taken,
         },
         route.capabilities.name,
@@ -282,29 +285,9 @@ export class Dispatch {
     const nowMs = this.#nowMs;
     sending.attempted(attempts.length, nowMs);
     this.#attempts++;
-    const slotMs = Number(this.#dependencies.slotNs() ?? defaultSlotNs) / 1e6;
-    this.#auctions.attempted(submission, choices, this.#dependencies.leaders(), { nowMs, slotMs });
+    const slotMs = Number(slotNs) / 1e6;
+    this.#auctions.attempted(submission, choices, leaders, { nowMs, slotMs });
     return attempts;
-  }
-
-  #deadlineOf({ options, transactions }: Submission): bigint {
-    const slotNs = this.#dependencies.slotNs() ?? defaultSlotNs;
-    const nowNs = this.#dependencies.clock.nowNs();
-    if (options.mevProtect && this.#dependencies.policy().denyLeaders.size > 0) {
-      return nowNs + this.#windowLeftNs(slotNs);
-    }
-    const hasNonce = transactions.some(({ nonce }) => nonce !== null);
-    return nowNs + slotNs * (hasNonce ? 2n * lifetimeSlots : lifetimeSlots);
-  }
-
-  /**
-   * A protected transaction may wait in a queue only until the current leader's window ends, because the
-   * next leader may be denied. How much of the slot is over is not known; a quarter of it is added.
-   */
-  #windowLeftNs(slotNs: bigint): bigint {
-    const { slot } = this.#dependencies.leaders();
-    const slotsLeft = slot === null ? 0n : windowSlots - 1n - (slot % windowSlots);
-    return slotNs * slotsLeft + slotNs / 4n;
   }
 
   #opened(submission: Submission, attempts: readonly RouteAttempt[]): void {
