@@ -139,7 +139,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
     submission.views = appended(submission.views, view);
     if (isOfPair(view)) index.joinPair(tracked);
     if (!staysInBundle) {
-      index.forgetBundle(view.accountId, view.bundleId);
+      index.leaveBundle(view);
       view.bundleId = record?.bundleId ?? null;
       view.bundleIndex = record?.bundleIndex ?? submission.views.length - 1;
     }

@@ -97,6 +97,17 @@ export class SubmissionIndex {
     if (first?.bundleId) this.#bundles.set(bundleKey(first.accountId, first.bundleId), views);
   }
 
+  /**
+   * The transaction moves to another bundle. The status of its former one can still be asked for, as long as
+   * one of its other transactions belongs to it.
+   */
+  leaveBundle(view: AccountTransaction): void {
+    const { accountId, bundleId } = view;
+    if (bundleId === null) return;
+    const others = this.bundle(accountId, bundleId)?.filter((one) => one !== view) ?? [];
+    if (others.every((one) => one.bundleId !== bundleId)) this.forgetBundle(accountId, bundleId);
+  }
+
   forgetBundle(accountId: string, bundleId: string | null): void {
     if (bundleId !== null) this.#bundles.delete(bundleKey(accountId, bundleId));
   }

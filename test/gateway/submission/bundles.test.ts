@@ -70,3 +70,19 @@ it("are replaced by a newer bundle with the same transaction", async () => {
   expect(await signaturesIn(harness, idOf([one, other]))).toEqual([one.signature, other.signature]);
   expect(await signaturesIn(harness, idOf([one]))).toBeUndefined();
 });
+
+it("stay complete while another bundle shares one of their transactions", async () => {
+  const harness = new Harness({}, { routes: builder });
+  const [target, one, other] = [harness.facts(), harness.facts(), harness.facts()];
+  await submitBundle(harness, [target, one]);
+  await submitBundle(harness, [target, other]);
+  for (const facts of [
+    [target, one],
+    [target, other],
+  ]) {
+    const signatures = facts.map(({ signature }) => signature);
+    expect(await signaturesIn(harness, idOf(facts))).toEqual(signatures);
+  }
+  await submitBundle(harness, [one, other]); // nothing belongs to the first bundle any more
+  expect(await signaturesIn(harness, idOf([target, one]))).toBeUndefined();
+});
