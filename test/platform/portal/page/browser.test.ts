@@ -321,6 +321,10 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await page.getByRole("img", { name: /^Timeline: .* to landed/ }).waitFor();
     await page.locator(".facts > div", { hasText: /^Tip/ }).getByText(`(${tip})`).waitFor();
     await page.locator(".facts > div", { hasText: /^Priority fee/ }).waitFor();
+    await page.getByText("outcome known after").waitFor();
+    await page.setViewportSize({ width: 360, height: 740 });
+    expect(await scrollsSideways(page)).toBe(false);
+    await page.setViewportSize({ width: 1280, height: 860 });
     const events = page.getByRole("table", { name: "Events of the transaction" });
     const kinds = await events.locator("tbody th").allTextContents();
     expect(kinds[0]).toBe("received");
