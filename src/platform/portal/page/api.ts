@@ -85,6 +85,12 @@ export async function closeSession(): Promise<void> {
   await request("DELETE", sessionPath);
 }
 
+/** The account's registrations and tier events of a month, as CSV. */
+export async function monthExport(month: string): Promise<Blob> {
+  const path = `/portal/api/export?period=${encodeURIComponent(month)}`;
+  return (await request("GET", path)).blob();
+}
+
 /** Calls a method with the session's key. */
 export async function call<T>(
   method: string,

@@ -1,5 +1,6 @@
 // Sessions of the portal in a real Chromium: tabs share one cookie, and a live feed can be refused.
 
+import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { feedsPerAccountMax } from "../../../../src/platform/portal/live-feed.ts";
@@ -99,6 +100,22 @@ describe.skipIf(!chromiumPath)("a session of the portal in Chromium", () => {
     await dialog.waitFor({ state: "detached" });
     const title = () => page.getByRole("button", { name: "Sign out" }).getAttribute("title");
     await expect.poll(title).toContain(created.slice(0, key.hint.length));
+  });
+
+  it("saves a month as CSV, and explains a refused export", async () => {
+    const harness = await openHarness();
+    const { text } = await harness.key("ann");
+    const { page } = await openPortalView(`${harness.origin}/?api-key=${text}`, "overview");
+    const button = page.getByRole("button", { name: "Export CSV" });
+    const month = page.getByLabel("Month");
+    await month.fill("2026-10");
+    const saved = page.waitForEvent("download");
+    await button.click();
+    expect((await saved).suggestedFilename()).toBe("shredway-2026-10.csv");
+    expect(readFileSync(await (await saved).path(), "utf8")).toMatch(/^time,record,signature,/);
+    await month.fill("");
+    await button.click();
+    await page.getByRole("alert").filter({ hasText: "expected a month or day" }).waitFor();
   });
 
   it("looks up a signature again that it did not know", async () => {

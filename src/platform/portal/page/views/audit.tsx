@@ -3,16 +3,17 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useCallback, useEffect, useId, useRef, useState } from "preact/hooks";
 import type { TierView } from "../../types.ts";
-import { call } from "../api.ts";
+import { call, monthExport } from "../api.ts";
 import { type Registration, registrations, type TierEvent, tierEvents } from "../call-readers.ts";
-import { nowMs } from "../clock.ts";
-import { Badge, Empty, LoadedPart, Panel, Sol, When } from "../components/basics.tsx";
+import { after, nowMs } from "../clock.ts";
+import { Badge, Empty, Failure, LoadedPart, Panel, Sol, When } from "../components/basics.tsx";
 import { type Column, Rows, Table } from "../components/rows.tsx";
-import { type Loaded, useLoaded } from "../hooks.ts";
+import { type Loaded, useAction, useLoaded } from "../hooks.ts";
 import { displayText, tierEventText } from "../timeline.ts";
 import { shortened } from "../units.ts";
 
 const pageRows = 8;
+const releaseMs = 60_000;
 
 /** One page and its navigation. */
 interface Paged<T> {
@@ -68,11 +69,23 @@ function Pager<T>({ paged, items, placeOf, what }: PagerProps<T>): JSX.Element |
   );
 }
 
-/** Downloads a month of both tables; the browser saves the file. */
+function save(file: Blob, name: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(file);
+  link.download = name;
+  link.click();
+  // Not every browser has begun to read it when the click returns.
+  after(releaseMs, () => URL.revokeObjectURL(link.href));
+}
+
+/** Downloads a month of both tables. The page reads it first, because a link cannot show why it failed. */
 function MonthExport(): JSX.Element {
   const now = new Date(nowMs()).toISOString().slice(0, 7);
   const [month, setMonth] = useState(now);
   const id = useId();
+  const action = useAction();
+  const download = () =>
+    action.run(async () => save(await monthExport(month), `shredway-${month}.csv`));
   return (
     <div class="buttons export">
       <label for={id}>Month</label>
@@ -84,9 +97,10 @@ function MonthExport(): JSX.Element {
         placeholder="YYYY-MM"
         onInput={({ currentTarget }) => setMonth(currentTarget.value)}
       />
-      <a class="button" href={`/portal/api/export?period=${encodeURIComponent(month)}`} download>
+      <button type="button" disabled={action.isBusy} onClick={() => void download()}>
         Export CSV
-      </a>
+      </button>
+      <Failure message={action.failure} />
     </div>
   );
 }
@@ -125,8 +139,8 @@ function Trail<T extends object>(props: TrailProps<T>): JSX.Element {
 }
 
 function eventText({ from, to }: TierEvent): string {
-  const after = to ?? "none";
-  return from === to ? after : `${from ?? "none"} → ${after}`;
+  const reached = to ?? "none";
+  return from === to ? reached : `${from ?? "none"} → ${reached}`;
 }
 
 function loadEvents(before: number | null): Promise<readonly TierEvent[]> {
