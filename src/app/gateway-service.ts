@@ -6,6 +6,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
 import { messageOf } from "../core/errors.ts";
+import { openFilesLimit } from "../core/files.ts";
 import type { Logger } from "../core/log.ts";
 import type { KeyRing } from "../gateway/accounts/key-ring.ts";
 import { KeyUpdates } from "../gateway/accounts/key-updates.ts";
@@ -36,7 +37,12 @@ import type { StreamService } from "../relay/streams/stream-service.ts";
 import type { TipStatistics } from "../tips/tip-statistics.ts";
 import type { QuicService } from "./compose-quic.ts";
 import { streamAccessOf } from "./compose-streams.ts";
-import { databaseChangeWarning, gatewayRestartKeys, inForceAfter } from "./gateway-settings.ts";
+import {
+  databaseChangeWarning,
+  gatewayRestartKeys,
+  inForceAfter,
+  openFilesWarnings,
+} from "./gateway-settings.ts";
 import type { NodeDirectory } from "./node-directory.ts";
 import type { ReadinessFacts } from "./readiness.ts";
 import type { ShredSalesService, ShredSalesSnapshot } from "./shred-sales.ts";
@@ -237,7 +243,7 @@ export class GatewayService {
   warnings(): string[] {
     const { store, keyRing, shreds } = this.#dependencies;
     const { routes, solana } = this.#config;
-    const warnings = [...store.warnings];
+    const warnings = [...store.warnings, ...openFilesWarnings(this.#config, openFilesLimit())];
     if (keyRing.size === 0) {
       warnings.push(
         "gateway: no API key exists: every call is rejected; create a key with: shredway keys create",

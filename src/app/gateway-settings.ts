@@ -6,6 +6,8 @@
 
 import { parseAddressRange } from "../core/addresses/addresses.ts";
 import type { Config } from "../core/configuration/configuration.ts";
+import { connectionsLimitOf } from "../core/configuration/derived.ts";
+import { openFilesLeast } from "../core/files.ts";
 import { parsePubkey, pubkeyBytes } from "../core/primitives.ts";
 import type { ApiKey } from "../gateway/accounts/types.ts";
 import type { GatewaySettings, Region } from "../gateway/methods/dependencies.ts";
@@ -214,4 +216,17 @@ export function databaseChangeWarning(restartKeys: readonly string[]): string | 
     `"shredway export" with the old configuration and "shredway import" with the new one, then start ` +
     `(docs/backup.md)`
   );
+}
+
+/** `limit`: files that the process may have open; null: unknown. */
+export function openFilesWarnings({ http }: Pick<Config, "http">, limit: number | null): string[] {
+  if (!http || limit === null) return [];
+  const connections = connectionsLimitOf(http);
+  const needed = connections + openFilesLeast;
+  if (limit >= needed) return [];
+  return [
+    `gateway: http.connectionsMax allows ${connections} connections, but this process may open only ${limit} files: ` +
+      "when none is left, new connections are reset, and partners and /health/ready cannot be reached; " +
+      `expected a limit of at least ${needed} (LimitNOFILE= in the systemd unit), or a smaller http.connectionsMax`,
+  ];
 }

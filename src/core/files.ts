@@ -10,6 +10,7 @@ import {
   fstatSync,
   mkdirSync,
   openSync,
+  readFileSync,
   readSync,
   type Stats,
   statSync,
@@ -22,6 +23,19 @@ function kindOf(stats: Stats): string {
   if (stats.isFIFO()) return "a pipe";
   if (stats.isSocket()) return "a socket";
   return "a device";
+}
+
+/** A start reads its modules in parallel, which takes about 200 files. */
+export const openFilesLeast = 256;
+
+/** Files and sockets that this process may have open; null: unknown. */
+export function openFilesLimit(): number | null {
+  try {
+    const found = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
+    return found === undefined ? null : Number(found);
+  } catch {
+    return null;
+  }
 }
 
 /** Changes whenever the file is written or replaced; empty if it is missing. Follows links. */

@@ -2,6 +2,7 @@
 // code: 0 ok, 1 failed, 2 wrong usage.
 
 import { messageOf, quote, ShredwayError } from "../core/errors.ts";
+import { openFilesLeast } from "../core/files.ts";
 import { didYouMean } from "../core/near-names.ts";
 import { nodeVersionError } from "../core/node-version.mjs";
 import { packageVersion } from "../core/version.ts";
@@ -81,7 +82,7 @@ function isOutOfFiles(error: unknown): boolean {
 function report(error: unknown, given: readonly string[], { stderr }: ProgramHost): number {
   if (isOutOfFiles(error)) {
     stderr.write(
-      "shredway: too many open files; expected a limit of at least 128. Raise it with `ulimit -n 65536` " +
+      `shredway: too many open files; expected a limit of at least ${openFilesLeast}. Raise it with "ulimit -n 65536" ` +
         "(in a systemd unit: LimitNOFILE=65536)\n",
     );
     return exitCodes.failed;

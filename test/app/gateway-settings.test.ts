@@ -6,6 +6,7 @@ import {
   databaseChangeWarning,
   gatewayRestartKeys,
   inForceAfter,
+  openFilesWarnings,
   policyOf,
   settingsOf,
 } from "../../src/app/gateway-settings.ts";
@@ -110,4 +111,24 @@ it("changes the read methods without a restart", () => {
   expect(() => settingsOf(own)).toThrow(
     /^gateway.readMethods.add\[0\]: "sendTransaction" is a method/,
   );
+});
+
+it("warns if the process may open fewer files than HTTP accepts connections", () => {
+  const { http } = completeConfig({
+    relay: { shredVersion: 1, authentication: "off" },
+    http: {
+      listen: "127.0.0.1:0",
+      connectionsMax: 400,
+      split: [{ listen: "127.0.0.1:1", serves: ["tips"] }],
+    },
+    tips: { addresses: [pubkeyOf(new Uint8Array(32).fill(5))] },
+  });
+  const config = http ? { http } : {};
+  const [warning = "", ...others] = openFilesWarnings(config, 1055);
+  expect(warning).toContain("allows 800 connections, but this process may open only 1055 files");
+  expect(warning).toContain("expected a limit of at least 1056");
+  expect(others).toEqual([]);
+  expect(openFilesWarnings(config, 1056)).toEqual([]);
+  expect(openFilesWarnings(config, null)).toEqual([]);
+  expect(openFilesWarnings({}, 64)).toEqual([]);
 });

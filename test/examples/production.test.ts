@@ -100,7 +100,7 @@ describe("the two regions", () => {
     const numberAt = (key: string) =>
       Number(new RegExp(`^${key.replaceAll(".", "\\.")} = (\\d+)$`, "m").exec(text)?.[1]);
     const { receiveBufferBytes, sendBufferBytes } = configuredSettingsOf(
-      loadConfig(installed("frankfurt")).relay,
+      loadConfig(installed("frankfurt")),
     );
     expect(numberAt("net.core.rmem_max")).toBe(receiveBufferBytes);
     expect(numberAt("net.core.wmem_max")).toBe(sendBufferBytes);

@@ -73,3 +73,8 @@ export function effectiveConfig(config: Config, hostName: string): Config {
     }),
   };
 }
+
+/** Connections that the listeners of HTTP accept together. */
+export function connectionsLimitOf({ connectionsMax, split }: NonNullable<Config["http"]>): number {
+  return connectionsMax * (1 + split.length);
+}

@@ -5,6 +5,7 @@
 // lost shreds in bursts. Comments state the sources of numbers.
 
 import { expandCpuList } from "../../core/cpu-list.ts";
+import { openFilesLeast } from "../../core/files.ts";
 import { cloning, transmitQueue } from "./clone-checks.ts";
 import * as cpus from "./cpu-checks.ts";
 import type { SystemFacts } from "./facts.ts";
@@ -25,8 +26,8 @@ const backlogLeast = 10_000;
 const workerMemoryBytes = 24 << 20;
 const workerReservedBytes = 336e6;
 const processMemoryBytes = 128 << 20;
-/** The program opens its modules together while it loads: below 100, startup fails. */
-const openFilesLeast = 128;
+/** As in the systemd unit. */
+const openFilesUsual = 65_536;
 const gsoSince = [4, 18] as const;
 
 function addon({ probes }: Input): Found {
@@ -201,17 +202,19 @@ function sha256({ probes }: Input): Found {
 }
 
 function openFiles({ facts, configured }: Input): Found {
-  const { ok, fail } = about(
+  const { ok, warn, fail } = about(
     "open-files",
-    "Modules are read in parallel at startup, and every worker has its own sockets.",
+    "Modules are read in parallel at startup, and every worker and connection has its own socket. Without a free file, connections are reset.",
   );
-  const needed = Math.max(
-    openFilesLeast,
-    configured.workers * (configured.listenAddresses + 3) + 64,
-  );
+  const { workers, listenAddresses, connectionsMax } = configured;
+  const least = Math.max(openFilesLeast, workers * (listenAddresses + 3) + 64);
+  const needed = least + connectionsMax;
   const text = `limit ${facts.openFilesMax ?? "unknown"}, needed ${needed}`;
   if (facts.openFilesMax === null || facts.openFilesMax >= needed) return ok(text);
-  return fail(text, "ulimit -n 65536 (in the systemd unit: LimitNOFILE=65536)");
+  const limit = Math.max(openFilesUsual, needed);
+  const remedy = `ulimit -n ${limit} (in the systemd unit: LimitNOFILE=${limit})`;
+  if (facts.openFilesMax < least) return fail(text, remedy);
+  return warn(text, `${remedy}, or a smaller http.connectionsMax`);
 }
 
 function gso({ facts }: Input): Found {

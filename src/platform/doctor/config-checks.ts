@@ -3,7 +3,8 @@
 // Called by src/tools/commands/doctor.ts with facts about the files and ports of the configuration.
 
 import { parseEndpoint } from "../../core/addresses/addresses.ts";
-import type { RelayConfig } from "../../core/configuration/configuration.ts";
+import type { Config, RelayConfig } from "../../core/configuration/configuration.ts";
+import { connectionsLimitOf } from "../../core/configuration/derived.ts";
 import { isForwardedSource } from "../../core/configuration/relay-sources.ts";
 import { counted } from "../../core/counted.ts";
 import { modeText, portFinding } from "./file-and-port-texts.ts";
@@ -86,7 +87,10 @@ function tables({ sources, destinations }: RelayConfig): Found {
 }
 
 /** The machine settings that a configuration requires. */
-export function configuredSettingsOf(relay: RelayConfig): ConfiguredSettings {
+export function configuredSettingsOf({
+  relay,
+  http,
+}: Pick<Config, "relay" | "http">): ConfiguredSettings {
   const addresses = [...relay.listen, ...relay.destinations.map(({ address }) => address)];
   return {
     workers: relay.workers,
@@ -99,6 +103,7 @@ export function configuredSettingsOf(relay: RelayConfig): ConfiguredSettings {
     receiveBufferBytes: relay.receive.bufferBytes,
     sendBufferBytes: relay.send.bufferBytes,
     listenAddresses: relay.listen.length,
+    connectionsMax: http ? connectionsLimitOf(http) : 0,
     transmit: relay.transmit,
     receive: relay.receive.mode,
     xdpInterfaces: relay.xdpInterfaces ?? [],

@@ -20,6 +20,8 @@ export interface ConfiguredSettings {
   readonly receiveBufferBytes: number;
   readonly sendBufferBytes: number;
   readonly listenAddresses: number;
+  /** Connections that http.connectionsMax allows; 0: no gateway. */
+  readonly connectionsMax: number;
   readonly usesIpv6: boolean;
   readonly transmit: "socket" | "clone" | "auto" | "xdp";
   readonly receive: "socket" | "xdp";

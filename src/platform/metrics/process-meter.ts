@@ -3,10 +3,11 @@
 // One per service; src/app/operations.ts creates and closes it. It measures the delay of a timer continuously,
 // because a measurement at the time of the scrape would miss every delay between two scrapes.
 
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { constants, PerformanceObserver, performance } from "node:perf_hooks";
 import type { Clock, Timer } from "../../core/clock.ts";
 import { DurationHistogram } from "../../core/duration-histogram.ts";
+import { openFilesLimit } from "../../core/files.ts";
 import type { ProcessFacts } from "./process-list.ts";
 
 const tickMs = 50;
@@ -26,15 +27,6 @@ function openFiles(): number | null {
   }
 }
 
-function maxFiles(): number | null {
-  try {
-    const found = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
-    return found === undefined ? null : Number(found);
-  } catch {
-    return null;
-  }
-}
-
 function kindOf(entry: object): string {
   const detail: unknown = "detail" in entry ? entry.detail : undefined;
   const kind = typeof detail === "object" && detail && "kind" in detail ? detail.kind : undefined;
@@ -47,7 +39,7 @@ export class ProcessMeter {
   readonly #collections = new Map<string, DurationHistogram>();
   readonly #observer: PerformanceObserver;
   readonly #timer: Timer;
-  readonly #maxFiles = maxFiles();
+  readonly #maxFiles = openFilesLimit();
   #tickedNs: bigint;
 
   constructor(clock: Clock) {

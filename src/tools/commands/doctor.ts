@@ -154,7 +154,7 @@ async function examine(file: string | undefined): Promise<Finding[]> {
 }
 
 function machineFindings(config: Config): Finding[] {
-  const wishes = configuredSettingsOf(config.relay);
+  const wishes = configuredSettingsOf(config);
   const facts = readFacts(systemReader);
   const cards = facts.nics.map(({ name }) => name);
   return checkMachine(facts, wishes, probe(wishes, cards));

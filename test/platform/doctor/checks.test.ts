@@ -59,6 +59,7 @@ const healthyWishes: ConfiguredSettings = {
   receiveBufferBytes: 67_108_864,
   sendBufferBytes: 16_777_216,
   listenAddresses: 1,
+  connectionsMax: 0,
   usesIpv6: false,
   transmit: "socket",
   receive: "socket",
@@ -154,13 +155,31 @@ describe("checkMachine", () => {
     ["ed25519", { probes: { ed25519: "openssl" } }, "warn", "libsodium"],
     ["ed25519", { probes: { ed25519: "none" } }, "fail", "libsodium"],
     ["sha256", { probes: { sha256Accelerated: false } }, "warn", "SHA-NI"],
-    ["open-files", { facts: { openFilesMax: 127 } }, "fail", "ulimit -n"],
-    ["open-files", { facts: { openFilesMax: 128 } }, "ok", null],
+    ["open-files", { facts: { openFilesMax: 255 } }, "fail", "ulimit -n"],
+    ["open-files", { facts: { openFilesMax: 256 } }, "ok", null],
     [
       "open-files",
-      { facts: { openFilesMax: 128 }, configured: { workers: 17 } },
+      { facts: { openFilesMax: 256 }, configured: { workers: 49 } },
       "fail",
       "ulimit -n",
+    ],
+    [
+      "open-files",
+      { facts: { openFilesMax: 10_255 }, configured: { connectionsMax: 10_000 } },
+      "warn",
+      "ulimit -n 65536 (in the systemd unit: LimitNOFILE=65536), or a smaller http.connectionsMax",
+    ],
+    [
+      "open-files",
+      { facts: { openFilesMax: 100_255 }, configured: { connectionsMax: 100_000 } },
+      "warn",
+      "ulimit -n 100256",
+    ],
+    [
+      "open-files",
+      { facts: { openFilesMax: 10_256 }, configured: { connectionsMax: 10_000 } },
+      "ok",
+      null,
     ],
     ["gso", { facts: { kernel: "4.17.9" } }, "warn", "4.18"],
     ["gso", { facts: { kernel: "4.18.0" } }, "ok", null],
@@ -366,7 +385,9 @@ describe("checkConfiguration", () => {
 
   it("derives the required settings from the configuration", () => {
     expect(
-      configuredSettingsOf(relay(`${good}, workers: 3, listen: "[::]:20000", cpus: [1, 2, 3]`)),
+      configuredSettingsOf({
+        relay: relay(`${good}, workers: 3, listen: "[::]:20000", cpus: [1, 2, 3]`),
+      }),
     ).toEqual({
       workers: 3,
       cpus: [1, 2, 3],
@@ -378,6 +399,7 @@ describe("checkConfiguration", () => {
       receiveBufferBytes: 67_108_864,
       sendBufferBytes: 16_777_216,
       listenAddresses: 1,
+      connectionsMax: 0,
       usesIpv6: true,
       transmit: "auto",
       receive: "socket",

@@ -22,6 +22,7 @@ const configured: ConfiguredSettings = {
   receiveBufferBytes: 67_108_864,
   sendBufferBytes: 16_777_216,
   listenAddresses: 1,
+  connectionsMax: 0,
   usesIpv6: false,
   transmit: "socket",
   receive: "socket",
