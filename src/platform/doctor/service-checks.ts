@@ -72,16 +72,31 @@ function secretMode({ path, mode }: FileFact, mask: number, change: string): Fou
 
 function folder({ folder: fact }: ServiceFacts): Found[] {
   if (!fact) return [];
-  const { path, mode, isOwn, freeBytes, syncMs } = fact;
-  const { ok, withLevel } = about(
+  const { path, mode, isOwn, isWritable, freeBytes, syncMs } = fact;
+  const { ok, warn, withLevel } = about(
     "data-folder",
     "This folder contains accounts, key hashes and tips. Only the service's user may access it.",
   );
-  if (mode === null) return [ok(`${path} does not exist yet; the service creates it at startup`)];
+  if (mode === null && isWritable)
+    return [ok(`${path} does not exist yet; the service creates it at startup`)];
+  if (mode === null)
+    return [warn(`${path}: this user cannot read or create it`, remedyOfUser(path))];
+  if (!isWritable) {
+    const text = `${path}: ${modeText(mode)}, not writable by this user`;
+    return [warn(text, remedyOfUser(path))];
+  }
   const isOpen = (mode & groupAndOthersMask) !== 0;
   const finding = `${path}: ${modeText(mode)}${isOwn ? "" : ", owned by another user"}`;
   const remedy = isOpen ? `chmod -R go= ${path}` : null;
   return [withLevel(isOpen ? "warn" : "ok", finding, remedy), disk({ path, freeBytes, syncMs })];
+}
+
+/** The folder may be in order, and the user of this command the wrong one. */
+function remedyOfUser(path: string): string {
+  return (
+    "run doctor as the user of the service; if this is its user: " +
+    `install -d -m 700 ${path}, and chown -R it to this user, on a file system that is not read-only`
+  );
 }
 
 interface Disk {
@@ -97,7 +112,7 @@ function disk({ path, freeBytes, syncMs }: Disk): Found {
   );
   const free = freeBytes === null ? "unknown" : `${Math.round(freeBytes / 2 ** 20)} MiB`;
   const sync =
-    syncMs === null ? "not writable by this user" : `a write takes ${syncMs.toFixed(1)} ms`;
+    syncMs === null ? "the time of a write is unknown" : `a write takes ${syncMs.toFixed(1)} ms`;
   const finding = `${path}: ${free} free, ${sync}`;
   const isShort = freeBytes !== null && freeBytes < freeBytesLeast.warn;
   if (!isShort && (syncMs === null || syncMs <= syncMsMax)) return ok(finding);

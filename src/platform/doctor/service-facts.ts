@@ -5,6 +5,7 @@
 // stores nothing.
 
 import {
+  accessSync,
   closeSync,
   constants,
   fsyncSync,
@@ -14,6 +15,7 @@ import {
   writeSync,
 } from "node:fs";
 import { createServer } from "node:net";
+import { dirname } from "node:path";
 import { formatAddress, formatEndpoint, parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import {
@@ -42,8 +44,10 @@ interface FolderFact {
   /** null: it does not exist yet. */
   readonly mode: number | null;
   readonly isOwn: boolean;
+  /** Whether this user may create files in it, or the folder itself if it does not exist. */
+  readonly isWritable: boolean;
   readonly freeBytes: number | null;
-  /** Median time of a few small synchronous writes; null: not writable. */
+  /** Median time of a few small synchronous writes; null: not measured. */
   readonly syncMs: number | null;
 }
 
@@ -184,11 +188,33 @@ function folderFact(path: string, clock: Clock): FolderFact {
       path,
       mode: mode & 0o777,
       isOwn,
+      isWritable: isWritable(path),
       freeBytes: bavail * bsize,
       syncMs: syncMs(path, clock),
     };
   } catch {
-    return { path, mode: null, isOwn: false, freeBytes: null, syncMs: null };
+    const unknown = { mode: null, isOwn: false, freeBytes: null, syncMs: null };
+    return { path, isWritable: isCreatable(path), ...unknown };
+  }
+}
+
+function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Whether this user may create the folder, in the nearest one that exists. */
+function isCreatable(folder: string): boolean {
+  try {
+    const parent = dirname(folder);
+    const found = statSync(parent, { throwIfNoEntry: false });
+    return found ? found.isDirectory() && isWritable(parent) : isCreatable(parent);
+  } catch {
+    return false;
   }
 }
 

@@ -38,7 +38,14 @@ const certificate = (days: number, section: TlsSection = "http.tls") => [
   { section, path: "/c", leftMs: days * 86_400_000, error: null },
 ];
 const free = { address: "127.0.0.1:8780", error: null };
-const folder = { path: "/d", mode: 0o700, isOwn: true, freeBytes: 2 ** 36, syncMs: 1 };
+const folder = {
+  path: "/d",
+  mode: 0o700,
+  isOwn: true,
+  isWritable: true,
+  freeBytes: 2 ** 36,
+  syncMs: 1,
+};
 const node = { host: "rpc:1", error: null, answerMs: 20, slot: 1000n, shredVersion: 9 };
 const primary = {
   name: "a:5432",
@@ -85,7 +92,15 @@ describe("checkService", () => {
     ["data-folder", { folder }, "ok", null],
     ["data-folder", { folder: { ...folder, mode: 0o755 } }, "warn", "chmod -R go= /d"],
     ["data-folder", { folder: { ...folder, mode: null } }, "ok", null],
+    ["data-folder", { folder: { ...folder, isWritable: false } }, "warn", "user of the service"],
+    [
+      "data-folder",
+      { folder: { ...folder, mode: null, isWritable: false } },
+      "warn",
+      "user of the service",
+    ],
     ["data-disk", { folder }, "ok", null],
+    ["data-disk", { folder: { ...folder, syncMs: null } }, "ok", null],
     ["data-disk", { folder: { ...folder, syncMs: 35 } }, "warn", "SSD"],
     ["data-disk", { folder: { ...folder, freeBytes: 2 ** 29 } }, "warn", "df -h /d"],
     ["data-disk", { folder: { ...folder, freeBytes: 2 ** 20 } }, "fail", "df -h /d"],
@@ -355,7 +370,7 @@ describe("readServiceFacts", () => {
     expect(facts).toMatchObject({
       configHoldsSecrets: false,
       secretFiles: [{ path: join(home, "rpc"), mode: 0o644 }],
-      folder: { path: join(home, "data"), mode: 0o700, isOwn: true },
+      folder: { path: join(home, "data"), mode: 0o700, isOwn: true, isWritable: true },
       tcpPorts: [{ address: "127.0.0.1:0", error: null, key: "http.listen" }],
       node: { error: null, slot: 500n, shredVersion: 9 },
       routes: [{ name: "gone", target: "http://127.0.0.1:9" }],
@@ -371,6 +386,18 @@ describe("readServiceFacts", () => {
       .filter(({ check, level }) => level !== "ok" && check !== "solana-node")
       .map(({ check }) => check);
     expect(wrong).toEqual(["secret-mode", "shred-tips", "route"]);
+  });
+
+  it.each([
+    ["new/data", true],
+    ["file/data", false],
+    ["file", false],
+  ])("knows whether the service can use %s as its data folder", async (directory, isWritable) => {
+    const home = temporaryFolder();
+    writeFileSync(join(home, "file"), "");
+    const more = `http: { listen: "127.0.0.1:0", webSocketListen: [] }\ndata: { directory: ${directory} }`;
+    const { folder: fact } = await factsOf(more, home);
+    expect(fact).toMatchObject({ path: join(home, directory), isWritable });
   });
 
   it("names unreachable services", async () => {
