@@ -30,6 +30,7 @@ import {
   type SnapshotShape,
   type SourceRow,
   subtract,
+  verdictTotals,
 } from "./snapshot.ts";
 import {
   type Destination,
@@ -205,12 +206,13 @@ export class Relay {
     const words = this.#readWords();
     const shape = this.#shape();
     const layout = layoutOf(shape);
+    const verdicts = verdictTotals(words, shape); // with the counts of former owners of reused rows
     for (const [id, baseline] of this.#sourceBaseline)
       subtract(words, layout.sources + id * layout.sourceWords, baseline);
     for (const [id, baseline] of this.#destinationBaseline)
       subtract(words, layout.destinations + id * layout.destinationWords, baseline);
     const rows = { sources: this.#sourceRows, destinations: this.#destinationRows };
-    return decodeSnapshot(words, shape, rows, this.#clock.nowNs());
+    return { ...decodeSnapshot(words, shape, rows, this.#clock.nowNs()), verdicts };
   }
 
   /**

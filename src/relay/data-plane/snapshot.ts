@@ -185,6 +185,18 @@ export function decodeSlots(
   return slots;
 }
 
+/** Sums over all rows of sources, and of packets from unknown senders. */
+export function verdictTotals(words: BigUint64Array, shape: SnapshotShape): VerdictCounts {
+  const { sources, sourceWords } = layoutOf(shape);
+  const totals = record(verdictNames, words, words.length); // all zero
+  for (let row = 0; row <= shape.sourceRows; row++) {
+    verdictNames.forEach((name, i) => {
+      totals[name] += words[sources + row * sourceWords + i] ?? 0n;
+    });
+  }
+  return totals;
+}
+
 /** `words` is retained by reference (histograms read it later): pass a separate array. */
 export function decodeSnapshot(
   words: BigUint64Array,
@@ -201,18 +213,12 @@ export function decodeSnapshot(
   const workers = Array.from({ length: shape.workers }, (_, i) =>
     record(workerCounterNames, words, i * workerCounterNames.length),
   );
-  const verdicts = record(verdictNames, words, words.length); // all zero
-  for (let row = 0; row <= shape.sourceRows; row++) {
-    verdictNames.forEach((name, i) => {
-      verdicts[name] += words[layout.sources + row * layout.sourceWords + i] ?? 0n;
-    });
-  }
   return {
     takenAtNs,
     received: workers.reduce((total, worker) => total + worker.received, 0n),
     filtered: workers.reduce((total, worker) => total + worker.filtered, 0n),
     receiveDrops: workers.reduce((total, worker) => total + worker.receive_drops, 0n),
-    verdicts,
+    verdicts: verdictTotals(words, shape),
     workers,
     sources: rows.sources.map(({ id, name, tier, isForwarded }) => {
       const begin = layout.sources + id * layout.sourceWords;

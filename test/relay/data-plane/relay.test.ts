@@ -154,6 +154,28 @@ describe("Relay", () => {
     ).toMatch(/^table_refused/);
   });
 
+  it("counts the packets of all former sources in the totals, also after their numbers are reused", async () => {
+    const relay = closing(Relay.open(options));
+    const { sources: max } = describeNative().limits;
+    const publish = (prefix: string) =>
+      relay.publishSources(
+        Array.from({ length: max }, (_, i) => ({
+          name: `${prefix}${i}`,
+          address: `127.0.${i >> 8}.${i & 255}`,
+          tier: "tier-1",
+        })),
+      );
+    publish("former");
+    send(relay, shredsOf(100n));
+    await until(() => relay.snapshot().verdicts.unknown_leader === 64n, "the first slot");
+    publish("new");
+    send(relay, shredsOf(101n));
+    await until(() => relay.snapshot().received === 128n, "the second slot");
+    const { verdicts, sources } = relay.snapshot();
+    expect(verdicts.unknown_leader).toBe(128n);
+    expect(sources.find(({ name }) => name === "new2")?.received).toBe(64n);
+  });
+
   it("sends nothing that only a source for own use delivered, and counts it", async () => {
     const relay = closing(Relay.open(options));
     const receiver = closing(await UdpReceiver.open());
