@@ -17,20 +17,16 @@ export interface SlotTotals {
   readonly endUnknown: number;
 }
 
-const recentSlots = 64n;
-
 export class SlotLedger {
-  readonly #recent = new Map<bigint, SlotSnapshot>();
+  /** The slots of the window, which may be far apart: a row stays until a newer slot needs it. */
+  #recent: ReadonlyMap<bigint, SlotSnapshot> = new Map();
   #left: SlotTotals = { slots: 0, dataComplete: 0, complete: 0, endUnknown: 0 };
 
   note(slots: readonly SlotSnapshot[]): void {
-    for (const slot of slots) this.#recent.set(slot.slot, slot);
-    const newest = slots.at(-1)?.slot ?? 0n;
-    for (const [number, slot] of this.#recent) {
-      if (number + recentSlots > newest) continue;
-      this.#left = add(this.#left, slot);
-      this.#recent.delete(number);
-    }
+    const present = new Map(slots.map((slot) => [slot.slot, slot]));
+    for (const [number, slot] of this.#recent)
+      if (!present.has(number)) this.#left = add(this.#left, slot);
+    this.#recent = present;
   }
 
   totals(): SlotTotals {

@@ -36,6 +36,15 @@ describe("SlotLedger", () => {
     expect(ledger.totals()).toEqual({ slots: 3, dataComplete: 2, complete: 1, endUnknown: 1 });
   });
 
+  it("counts slots before a gap once, as long as they stay in the window", () => {
+    const ledger = new SlotLedger();
+    const [before, after] = [slot(1000n, 32, 32, 31), slot(2000n, 32, 30, 31)];
+    ledger.note([before]);
+    for (let second = 0; second < 3; second++) ledger.note([before, after]);
+    ledger.note([after]);
+    expect(ledger.totals()).toEqual({ slots: 2, dataComplete: 2, complete: 1, endUnknown: 0 });
+  });
+
   it("retains the count of slots that left the window", () => {
     const ledger = new SlotLedger();
     for (let number = 0n; number < 1000n; number++) ledger.note([slot(number, 32, 32, 31)]);
