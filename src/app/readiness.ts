@@ -5,6 +5,7 @@
 // that all nodes share (PostgreSQL, the chain) are not critical, because the nodes still answer
 // from memory.
 
+import { counted } from "../core/counted.ts";
 import type { RouteSnapshot } from "../gateway/submission/types.ts";
 import type { Check } from "../platform/metrics/pages.ts";
 import type { DestinationDiscovery } from "../relay/destination-discovery.ts";
@@ -97,7 +98,9 @@ function subscriberChecks({ subscribers }: ReadinessFacts): Check[] {
 function discoveryChecks({ discovery }: ReadinessFacts): Check[] {
   if (discovery === null) return [];
   const { host, destinations, problem } = discovery;
-  return [check("discovery", false, problem, `${destinations} destinations from ${host}`)];
+  return [
+    check("discovery", false, problem, `${counted(destinations, "destination")} from ${host}`),
+  ];
 }
 
 function multicast(groups: NonNullable<ReadinessFacts["groups"]>): Check {

@@ -12,6 +12,7 @@ import {
 } from "../core/addresses/addresses.ts";
 import type { Clock, Timer } from "../core/clock.ts";
 import type { RelayConfig } from "../core/configuration/configuration.ts";
+import { counted } from "../core/counted.ts";
 import { messageOf, quote, ShredwayError } from "../core/errors.ts";
 import { FailureStreak } from "../core/failure-streak.ts";
 import type { Logger } from "../core/log.ts";
@@ -179,7 +180,7 @@ export class DestinationDiscovery {
       this.#problem = messageOf(error);
       if (this.#failures.add(this.#problem)) {
         log.warn(
-          `discovery: ${this.#problem}; the last good answer (${this.#destinations.length} destinations) stays in force`,
+          `discovery: ${this.#problem}; the last good answer (${counted(this.#destinations.length, "destination")}) stays in force`,
         );
       }
     }
@@ -204,6 +205,6 @@ export class DestinationDiscovery {
       [this.#answer, this.#destinations] = [before.answer, before.destinations];
       throw error;
     }
-    log.info(`discovery: ${now.size} destinations: ${added} added, ${removed} removed`);
+    log.info(`discovery: ${counted(now.size, "destination")}: ${added} added, ${removed} removed`);
   }
 }

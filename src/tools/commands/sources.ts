@@ -35,6 +35,7 @@ import {
   isMulticastSource,
 } from "../../core/configuration/relay-sources.ts";
 import { defaultTiers } from "../../core/configuration/schema-relay.ts";
+import { counted } from "../../core/counted.ts";
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import { readTextFile } from "../../core/files.ts";
 import { surveyGroups, surveySeconds } from "../survey/source-groups.ts";
@@ -292,7 +293,7 @@ function change(args: Arguments, terminal: Terminal, edit: (text: string) => str
   if (args.flag("json")) terminal.line(toJson({ sources: written }));
   else
     terminal.line(
-      `${quote(given)} now has ${written.length} sources; reload the service (SIGHUP) to apply them`,
+      `${quote(given)} now has ${counted(written.length, "source")}; reload the service (SIGHUP) to apply them`,
     );
   return exitCodes.ok;
 }

@@ -116,7 +116,7 @@ export function verdictOf(report: RaceReport): string[] {
   if (!winner || report.shreds.distinct === 0) {
     const why =
       report.slots.edge > 0
-        ? `all ${report.slots.edge} slots are excluded; run the race longer`
+        ? `every slot is excluded (${report.slots.edge}); run the race longer`
         : `no ${report.unit}s received`;
     return [`No result: ${why}.`, ...warnings(report), ...report.notes];
   }

@@ -4,6 +4,7 @@
 // Used by sandbox.ts once a second. Pure: takes snapshots, returns lines.
 
 import type { GatewaySnapshot } from "../../app/gateway-service.ts";
+import { counted } from "../../core/counted.ts";
 import { ratio } from "../../core/values.ts";
 import {
   coverageOf,
@@ -248,7 +249,9 @@ function nextLines(view: SandboxView, self: string, paint: Paint): string[] {
 
 function altPartnerText({ isAltPartner, slotsToAltPartner }: ChainView): string {
   if (isAltPartner) return "an alternative partner";
-  return slotsToAltPartner === null ? "" : `next alternative partner in ${slotsToAltPartner} slots`;
+  return slotsToAltPartner === null
+    ? ""
+    : `next alternative partner in ${counted(slotsToAltPartner, "slot")}`;
 }
 
 function chainLine({ chain, slotNs, transactionsPerSecond }: SandboxView, paint: Paint): string {
