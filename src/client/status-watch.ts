@@ -16,7 +16,7 @@ import type {
   TransactionStatus,
 } from "./responses.ts";
 import { type FollowOptions, follow } from "./socket.ts";
-import { type CallOptions, errorOf, isTransient, pauseMs, sleep } from "./transport.ts";
+import { type CallOptions, errorOf, isTransient, pauseMs, sleep, timerMs } from "./transport.ts";
 import { endStates } from "./types.ts";
 
 export interface WatchOptions {
@@ -259,7 +259,7 @@ export async function waitForEnds(
   const timer = setTimeout(() => {
     const message = `timeout: expected a final status within ${timeoutMs} ms, got none`;
     controller.abort(new ShredwayCallError(message, { reason: "timeout" }));
-  }, timeoutMs);
+  }, timerMs(timeoutMs));
   try {
     return await untilEnded(source, signatures, { ...options, signal: controller.signal });
   } finally {

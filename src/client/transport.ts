@@ -66,6 +66,12 @@ const transientReasons: ReadonlySet<string> = new Set([
 
 const backoffMs = 100;
 const backoffMsMax = 5_000;
+const timerMsMax = 2 ** 31 - 1;
+
+/** The delay for a timer, which would fire at once if it were longer. */
+export function timerMs(ms: number): number {
+  return Math.min(ms, timerMsMax);
+}
 
 export function isTransient(error: unknown): error is ShredwayCallError {
   return error instanceof ShredwayCallError && transientReasons.has(error.reason);
@@ -89,7 +95,7 @@ export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void
     const timer = setTimeout(() => {
       signal?.removeEventListener("abort", abort);
       resolve();
-    }, ms);
+    }, timerMs(ms));
     signal?.addEventListener("abort", abort, { once: true });
   });
 }
@@ -217,7 +223,7 @@ export class Transport {
     const timer = setTimeout(() => {
       isLate = true;
       controller.abort();
-    }, timeoutMs);
+    }, timerMs(timeoutMs));
     try {
       const { method, body } = call;
       const response = await this.#fetch(`${this.#base}${call.path}`, {

@@ -228,6 +228,23 @@ it("respects Retry-After, and an abort ends the wait", async () => {
   expect(requests.length).toBe(1);
 });
 
+it("waits without a limit if the timeout is longer than a timer can be", async () => {
+  const held: ServerResponse[] = [];
+  const { url } = await serverOf((response) => held.push(response));
+  const client = new ShredwayClient({ url, timeoutMs: Infinity });
+  const accounts = client.getTipAccounts();
+  await until(() => held.length === 1, "the request");
+  held[0]?.end('{"jsonrpc":"2.0","result":["tip"],"id":1}');
+  expect(await accounts).toEqual(["tip"]);
+  const controller = new AbortController();
+  const reason = new Error("enough");
+  const options = { timeoutMs: Infinity, signal: controller.signal };
+  const ended = client.waitForEnd("1".repeat(64), options);
+  await until(() => held.length === 2, "the call for the status");
+  controller.abort(reason);
+  await expect(ended).rejects.toBe(reason);
+});
+
 it("an abort before and during a call throws the signal's reason", async () => {
   const { url, requests } = await serverOf(() => undefined);
   const client = new ShredwayClient({ url });
