@@ -129,6 +129,10 @@ export class NodeAddresses {
     this.#refreshedNs = clock.monotonicNs();
     try {
       const answer = await nodes.clusterNodes();
+      // A node that has just started knows no others yet.
+      if (answer.length === 0 && this.#addresses.size > 0) {
+        throw new Error("getClusterNodes: expected the nodes of the cluster, got an empty list");
+      }
       const addresses = new Map<string, TpuAddress>();
       const withoutAddress = new Set<string>();
       for (const { identity, tpuQuic } of answer.slice(0, nodesMax)) {

@@ -92,6 +92,21 @@ describe("NodeAddresses", () => {
     expect(addresses.lastFailure).toBe("");
   });
 
+  it("keeps the last addresses while the node lists no nodes, and says so", async () => {
+    const { clock, node, addresses } = open();
+    node.nodes = [a];
+    addresses.addressOf("a");
+    await clock.advance(0);
+    node.nodes = [];
+    await clock.advance(180_000);
+    expect(addresses.addressOf("a")).not.toBeNull();
+    expect(addresses.lastFailure).toContain("got an empty list");
+    node.nodes = [{ ...a, tpuQuic: "198.51.100.2:8009" }];
+    await clock.advance(5000);
+    expect(addresses.addressOf("a")?.host).toBe("198.51.100.2");
+    expect(addresses.lastFailure).toBe("");
+  });
+
   it("leaves no timer after close", async () => {
     const { clock, node, addresses } = open();
     addresses.addressOf("a");
