@@ -263,6 +263,8 @@ export class Dispatch {
     const now = { nowNs: this.#dependencies.clock.nowNs(), slotNs, leaders };
     const deniedLeaders = options.mevProtect ? this.#dependencies.policy().denyLeaders : noLeaders;
     const attempts: RouteAttempt[] = [];
+    // Before the offers: another process or thread can send while this one still offers to other routes.
+    const offeredNs = this.#dependencies.clock.nowNs();
     for (const { route, mode, leader } of choices) {
       const attempt = new RouteAttempt(
         {
@@ -276,6 +278,7 @@ export class Dispatch {
           taken,
         },
         route.capabilities.name,
+        offeredNs,
       );
       if (!route.offer(attempt)) continue;
       attempts.push(attempt);
@@ -292,11 +295,8 @@ export class Dispatch {
 
   #opened(submission: Submission, attempts: readonly RouteAttempt[]): void {
     if (attempts.length === 0) return;
-    const nowNs = this.#dependencies.clock.nowNs();
-    for (const { route, attempt, earliestNs } of attempts) {
-      // It was in the queue before it was sent.
-      const atNs = earliestNs !== null && earliestNs < nowNs ? earliestNs : nowNs;
-      this.#report(submission, { kind: "queued", atNs, route, attempt });
+    for (const { route, attempt, queuedNs } of attempts) {
+      this.#report(submission, { kind: "queued", atNs: queuedNs, route, attempt });
     }
     for (const attempt of attempts) {
       attempt.open((event) => this.#reported(submission, attempt, event));

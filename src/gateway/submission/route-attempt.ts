@@ -18,6 +18,7 @@ export class RouteAttempt implements OutboundTransaction {
   readonly taken: TakenRequest | undefined;
   /** Name of the route. */
   readonly route: string;
+  readonly #offeredNs: bigint;
   readonly #early: RouteEvent[] = [];
   #listener: ((event: TimelineEvent) => void) | null = null;
   #isSent = false;
@@ -26,7 +27,7 @@ export class RouteAttempt implements OutboundTransaction {
   #isUnsent = false;
   #isRefused = false;
 
-  constructor(outbound: Omit<OutboundTransaction, "report">, route: string) {
+  constructor(outbound: Omit<OutboundTransaction, "report">, route: string, offeredNs: bigint) {
     this.mode = outbound.mode;
     this.transactions = outbound.transactions;
     this.revertProtection = outbound.revertProtection;
@@ -36,6 +37,7 @@ export class RouteAttempt implements OutboundTransaction {
     this.deadlineNs = outbound.deadlineNs;
     this.taken = outbound.taken;
     this.route = route;
+    this.#offeredNs = offeredNs;
   }
 
   /** It was refused, or never left. */
@@ -53,9 +55,10 @@ export class RouteAttempt implements OutboundTransaction {
     return this.#isRefused;
   }
 
-  /** Time of the first report that came during the offer; null: none came. */
-  get earliestNs(): bigint | null {
-    return this.#early[0]?.atNs ?? null;
+  /** Time of the offer, or of a report during the offer if the route had sent it before. */
+  get queuedNs(): bigint {
+    const earlyNs = this.#early[0]?.atNs ?? this.#offeredNs;
+    return earlyNs < this.#offeredNs ? earlyNs : this.#offeredNs;
   }
 
   report(event: RouteEvent): void {
