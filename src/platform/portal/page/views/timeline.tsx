@@ -29,6 +29,11 @@ function noteOf({ reason, method, bytes }: StatusEvent): string {
   return bytes === null ? "" : `${count(bytes)} bytes`;
 }
 
+/** The service lists events in the order in which they reached it: an observation in a block may come late. */
+function byTime(events: readonly StatusEvent[]): readonly StatusEvent[] {
+  return events.toSorted((a, b) => a.offsetMs - b.offsetMs);
+}
+
 function EventRow({ event }: { readonly event: StatusEvent }): JSX.Element {
   const { at, kind, offsetMs, route, attempt, slot, leader } = event;
   return (
@@ -144,7 +149,7 @@ export function Timeline({ signature }: { readonly signature: string }): JSX.Ele
               <Summary status={status} />
               <TimelineChart events={status.events} />
               <Table caption="Events of the transaction" columns={columns}>
-                {status.events.map((event) => (
+                {byTime(status.events).map((event) => (
                   <EventRow
                     key={`${event.kind}${event.route}${event.attempt}${event.offsetMs}`}
                     event={event}
