@@ -7,14 +7,24 @@ import { setFlagsFromString } from "node:v8";
 import { runProgram } from "./run-program.ts";
 import { exitCodes } from "./terminal/command.ts";
 
-// The reader of the output has exited (`… | head -1`): exit silently. Report a full device.
+/** `start --config FILE`: customers depend on it, and nobody needs its output. */
+function isService(): boolean {
+  const [command, ...options] = process.argv.slice(2);
+  const hasConfig = options.some((option) => /^--config(=|$)/.test(option));
+  return command === "start" && hasConfig && !options.includes("--print-config");
+}
+
+// The reader of the output has exited (`… | head -1`): exit silently. Report a full device. A service goes on.
 function endWhenOutputFails(): void {
+  const goesOn = isService();
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(exitCodes.ok);
-    process.stderr.write(`shredway: cannot write to standard output: ${error.message}\n`);
-    process.exit(exitCodes.failed);
+    if (error.code === "EPIPE" && !goesOn) process.exit(exitCodes.ok);
+    const rest = goesOn ? "; the service goes on" : "";
+    process.stderr.write(`shredway: cannot write to standard output: ${error.message}${rest}\n`);
+    if (!goesOn) process.exit(exitCodes.failed);
   });
   process.stderr.on("error", (error: NodeJS.ErrnoException) => {
+    if (goesOn) return;
     process.exit(error.code === "EPIPE" ? exitCodes.ok : exitCodes.failed);
   });
 }

@@ -1,11 +1,13 @@
 // The command line as a user runs it: help, invalid usage, exit codes.
 
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { commands } from "../../src/tools/commands.ts";
 import { closing } from "../support/closing.ts";
+import { until } from "../support/network/udp-receiver.ts";
 import { programWords, Shredway, shredwayHere } from "../support/processes/shredway.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -165,6 +167,31 @@ describe("a full output device", () => {
       closeSync(full);
     }
   });
+
+  it("does not end a service", async () => {
+    const folder = temporaryFolder();
+    const config = join(folder, "shredway.yaml");
+    writeFileSync(
+      config,
+      `relay: { listen: "127.0.0.1:0", shredVersion: 1, authentication: off, receive: { bufferBytes: 65536 } }
+data: { directory: ${folder}/data }
+`,
+    );
+    const full = openSync("/dev/full", "w");
+    const words = [...programWords, "start", "--config", config, "--stats", "0"];
+    const service = spawn(process.execPath, words, { stdio: ["ignore", full, "pipe"] });
+    closing({ close: () => void service.kill("SIGKILL") });
+    closeSync(full);
+    const ended = once(service, "exit");
+    let log = "";
+    service.stderr?.on("data", (text: Buffer) => {
+      log += text.toString();
+    });
+    const isReported = () => /cannot write to standard output: .*; the service goes on/.test(log);
+    await until(() => isReported() || service.exitCode !== null, "the message");
+    service.kill("SIGTERM");
+    expect([isReported(), await ended]).toEqual([true, [0, null]]);
+  }, 60_000);
 });
 
 describe("shredway doctor", () => {
