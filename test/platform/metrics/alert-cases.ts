@@ -62,6 +62,7 @@ export const wellSeries: Readonly<Record<string, string>> = {
   'nodejs_eventloop_lag_seconds_bucket{job="shredway",instance="a",le="+Inf"}': "0+200x400",
   'process_open_fds{job="shredway",instance="a"}': "100x400",
   'process_max_fds{job="shredway",instance="a"}': "1024x400",
+  'shredway_gateway_tls_certificate_expiry_seconds{job="shredway",instance="a"}': "7776000x400",
   'node_filesystem_avail_bytes{job="node",instance="a",fstype="ext4",mountpoint="/"}': "50x400",
   'node_filesystem_size_bytes{job="node",instance="a",fstype="ext4",mountpoint="/"}': "100x400",
 };
@@ -181,5 +182,9 @@ export const alertCases: readonly AlertCase[] = [
     },
   },
   { alert: "ShredwayFilesRunningOut", bad: { process_open_fds: "1000x400" } },
+  {
+    alert: "ShredwayCertificateExpiring",
+    bad: { shredway_gateway_tls_certificate_expiry_seconds: "1209600x400" },
+  },
   { alert: "ShredwayDiskFilling", bad: { node_filesystem_avail_bytes: "5x400" } },
 ];
