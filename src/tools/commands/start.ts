@@ -218,6 +218,7 @@ async function runService(
     manager.watch(() => opened.relay.snapshot().workers.map(({ cpu_ns }) => cpu_ns));
     signals.onNumbers(() => logTotals(opened, log, "numbers"));
     await logStatistics({ service: opened, log, manager }, statsSeconds, terminal.stopped);
+    signals.onReload(() => log.warn("reload: ignored, because the service is shutting down"));
     manager.stopping();
     await Promise.all([systemClock.sleep(drainMs), opened.drain(answerMs)]);
     logTotals(opened, log, "ended");
@@ -263,6 +264,7 @@ class Signals {
   onReload(reload: () => void): void {
     this.#reload = reload;
     if (this.#wantsReload) reload();
+    this.#wantsReload = false;
   }
 
   onNumbers(numbers: () => void): void {

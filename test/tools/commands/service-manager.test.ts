@@ -1,6 +1,8 @@
 // A service under a service manager: notifications of its start, reloads, watchdog and end.
 
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { closing } from "../../support/closing.ts";
@@ -59,4 +61,41 @@ it("reports its states, and the start and end of each reload", async () => {
   expect(code).toBe(0);
   const stopping = await socket.hears(/^STOPPING=1$/, refused.at);
   expect(stopping.text).toContain("STATUS=draining");
+});
+
+it("ignores a reload while the service drains", async () => {
+  const folder = temporaryFolder();
+  const address = join(folder, "notify");
+  const socket = closing(await NotifySocket.open(address));
+  const config = join(folder, "shredway.yaml");
+  writeFileSync(
+    config,
+    `relay: { ${relay} }
+http: { listen: "127.0.0.1:0" }
+tips: { addresses: [ "9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM" ] }
+data: { directory: ${folder}/data }
+`,
+  );
+  const environment = [`NOTIFY_SOCKET=${address}`];
+  const service = Shredway.in(["env", ...environment], "start", "--config", config, "--stats", "0");
+  closing({ close: () => service.kill() });
+  const ready = await socket.hears(/^READY=1$/);
+  const port = Number(/ http=127\.0\.0\.1:(\d+)/.exec(ready.text)?.[1]);
+
+  // The drain waits for the rest of the second request.
+  const client = connect(port, "127.0.0.1");
+  closing({ close: () => void client.destroy() });
+  client.write("GET /gethealth HTTP/1.1\r\nHost: a\r\n\r\n");
+  await once(client, "data");
+  client.write(
+    "POST /relay HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n",
+  );
+  await once(client, "data");
+  service.signal("SIGTERM");
+  const stopping = await socket.hears(/^STOPPING=1$/, ready.at);
+  service.signal("SIGHUP");
+  await service.printed(/reload: ignored, because the service is shutting down/, "stderr");
+  const { code } = await service.end();
+  expect(code).toBe(0);
+  expect(socket.received.slice(stopping.at).join("\n")).not.toMatch(/READY=1|RELOADING=1/);
 });
