@@ -17,7 +17,7 @@ import {
 import type { AddressInfo, Server, Socket } from "node:net";
 import { getSystemErrorMap } from "node:util";
 import { type Endpoint, formatAddress, formatEndpoint } from "../addresses/addresses.ts";
-import { canonicalAddresses } from "../addresses/own-addresses.ts";
+import { callerOf, peerAddress } from "../addresses/caller.ts";
 import type { Clock, Timer } from "../clock.ts";
 import { messageOf, ShredwayError } from "../errors.ts";
 import type { TlsMaterial } from "../tls-material.ts";
@@ -110,7 +110,8 @@ export class GrpcServer {
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #sockets = new Set<Socket>();
   readonly #calls = new WeakMap<Http2Session, Set<GrpcStream>>();
-  readonly #perPeer = new Map<string, number>();
+  /** Connections by caller. */
+  readonly #perCaller = new Map<string, number>();
   #refusedConnections = 0;
   #ending: Timer | undefined;
   #address = "";
@@ -205,22 +206,23 @@ export class GrpcServer {
     });
   }
 
-  /** Bounds the connections of one address, so that it cannot use all of them. */
+  /** Bounds the connections of one caller, so that it cannot use all of them. */
   #admit(socket: Socket): void {
-    const peer = peerOf(socket);
-    const count = this.#perPeer.get(peer) ?? 0;
+    const { remoteAddress = "" } = socket;
+    const caller = remoteAddress === "" ? "" : callerOf(peerAddress(remoteAddress));
+    const count = this.#perCaller.get(caller) ?? 0;
     if (count >= this.#limits.connectionsPerPeer) {
       this.#refusedConnections++;
       socket.destroy();
       return;
     }
     this.#sockets.add(socket);
-    this.#perPeer.set(peer, count + 1);
+    this.#perCaller.set(caller, count + 1);
     socket.once("close", () => {
       this.#sockets.delete(socket);
-      const left = (this.#perPeer.get(peer) ?? 1) - 1;
-      if (left > 0) this.#perPeer.set(peer, left);
-      else this.#perPeer.delete(peer);
+      const left = (this.#perCaller.get(caller) ?? 1) - 1;
+      if (left > 0) this.#perCaller.set(caller, left);
+      else this.#perCaller.delete(caller);
     });
   }
 
@@ -408,8 +410,7 @@ function remoteEndOf({ remoteAddress, remotePort }: Pick<Socket, "remoteAddress"
 }
 
 function peerOf({ remoteAddress }: Pick<Socket, "remoteAddress">): string {
-  if (remoteAddress === undefined) return "";
-  return canonicalAddresses([remoteAddress])[0] ?? remoteAddress;
+  return remoteAddress === undefined ? "" : formatAddress(peerAddress(remoteAddress));
 }
 
 function refuse(stream: ServerHttp2Stream, { status, detail }: GrpcError): void {

@@ -4,8 +4,8 @@
 // key; several keys must be equal. Unknown, revoked, expired and disallowed keys get the same
 // response, so that callers cannot distinguish them. Keys are never logged or quoted.
 
-import { type AddressRange, parseAddress } from "../../core/addresses/addresses.ts";
-import { callerOf } from "../../core/addresses/caller.ts";
+import type { AddressRange } from "../../core/addresses/addresses.ts";
+import { callerOf, peerAddress } from "../../core/addresses/caller.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import { AuthFailureLimiter } from "../accounts/auth-failure-limiter.ts";
@@ -240,7 +240,7 @@ export class Callers {
     find: (origin: Origin) => ApiKey | null,
     problem: string,
   ): ApiKey {
-    const address = parseAddress(remoteAddress);
+    const address = peerAddress(remoteAddress);
     const key = find({ remoteAddress, address: () => address });
     if (!key) {
       const seconds = this.#countFailure(address);

@@ -5,8 +5,8 @@
 // that sends neither a request nor the rest of one, or does not read its response, is cut.
 
 import { TLSSocket } from "node:tls";
-import { formatAddress, parseAddress } from "../../core/addresses/addresses.ts";
-import { callerOf } from "../../core/addresses/caller.ts";
+import { formatAddress } from "../../core/addresses/addresses.ts";
+import { callerOf, peerAddress } from "../../core/addresses/caller.ts";
 import { descriptorOf } from "../../core/socket-descriptor.ts";
 import type { CallerConnection, FastPathConnections } from "../fast-path/caller-connection.ts";
 import { type Refusal, statusLine } from "./answer.ts";
@@ -48,7 +48,7 @@ function nothing(): void {}
 
 export class Http1Connection {
   readonly socket: CallerSocket;
-  /** Address of the TCP peer; a mapped IPv4 address is written as IPv4. */
+  /** Address of the TCP peer, without an interface; a mapped IPv4 address is written as IPv4. */
   readonly remoteAddress: string;
   readonly caller: string;
   readonly isTls: boolean;
@@ -81,7 +81,7 @@ export class Http1Connection {
     this.#host = host;
     this.isTls = socket instanceof TLSSocket;
     const { remoteAddress = "" } = socket;
-    const address = remoteAddress === "" ? null : parseAddress(remoteAddress);
+    const address = remoteAddress === "" ? null : peerAddress(remoteAddress);
     this.remoteAddress = address ? formatAddress(address) : "";
     this.caller = address ? callerOf(address) : "";
     this.#waitingSinceMs = host.nowMs();

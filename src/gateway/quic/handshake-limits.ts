@@ -3,8 +3,7 @@
 // Called by ingress-server.ts for first packets. The source of a first packet without a token may be
 // forged, so it never counts against its address; under load such a sender must return a token first.
 
-import { parseAddress } from "../../core/addresses/addresses.ts";
-import { callerOf } from "../../core/addresses/caller.ts";
+import { callerOf, peerAddress } from "../../core/addresses/caller.ts";
 import type { Clock } from "../../core/clock.ts";
 
 /** Handshakes in progress from which on every sender must prove its address by a token. */
@@ -46,10 +45,9 @@ class SecondCount {
   }
 }
 
-/** Throws for a text that is not an address, with or without a zone. */
+/** Throws for a text that is not an address. */
 function groupOf(host: string): string {
-  const [plain = ""] = host.split("%", 1);
-  return callerOf(parseAddress(plain));
+  return callerOf(peerAddress(host));
 }
 
 export class HandshakeLimits {

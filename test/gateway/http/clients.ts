@@ -108,9 +108,13 @@ export class RawClient {
   }
 
   /** `localAddress`: the client's; all of 127.0.0.0/8 are this machine. */
-  static async open(server: HttpServer, localAddress = "127.0.0.1"): Promise<RawClient> {
+  static async open(
+    server: HttpServer,
+    localAddress?: string,
+    host = "127.0.0.1",
+  ): Promise<RawClient> {
     const port = Number(server.addresses[0]?.split(":").at(-1));
-    const client = new RawClient(connect({ host: "127.0.0.1", port, localAddress }));
+    const client = new RawClient(connect({ host, port, ...(localAddress && { localAddress }) }));
     await new Promise((resolve, reject) => {
       client.socket.once("connect", resolve);
       client.socket.once("error", reject);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { HttpRequest, HttpResponse } from "../../../src/gateway/http/types.ts";
+import { hasLinkLocal, linkLocalAddress } from "../../support/network/link-local.ts";
 import { deferred, logged, onEveryEngine, RawClient, serve, until, urlOf } from "./clients.ts";
 
 const ok: HttpResponse = { status: 200, body: "fine" };
@@ -31,6 +32,17 @@ onEveryEngine((engine) => {
       expect(request?.header("x-one")).toBe("1");
       expect(request?.header("x-two")).toBeUndefined();
       expect(Buffer.from(request?.body ?? []).toString()).toBe("bödy");
+    });
+
+    it.skipIf(!hasLinkLocal)("serves a caller with a link-local address", async () => {
+      const local = await linkLocalAddress();
+      const server = await serve({
+        listen: ["[::]:0"],
+        handle: ({ remoteAddress }) => ({ status: 200, body: `<${remoteAddress}>` }),
+      });
+      const client = await RawClient.open(server, undefined, local);
+      await client.write(get("/"));
+      expect(await client.readUntil(/<.*>/)).toContain(`<${local.replace(/%.*/, "")}>`);
     });
 
     it("joins repeated headers", async () => {
