@@ -316,7 +316,18 @@ export function codeOf(thrown: unknown): string {
   return typeof code === "string" ? code : "";
 }
 
-/** Quotes `value` for a message: on one line, and shortened if it is long. */
+/** Characters that JSON leaves as they are, and terminals obey or do not show. */
+const hiddenCharacters = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+function escaped(character: string): string {
+  const units = Array.from({ length: character.length }, (_, i) => character.charCodeAt(i));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
+}
+
+/**
+ * Quotes `value` for a message: on one line, shortened if it is long, and without characters that a terminal
+ * obeys, such as marks that reverse the direction of text.
+ */
 export function quote(value: unknown): string {
   if (value === undefined) return "nothing";
   if (typeof value === "bigint" || typeof value === "number") return String(value);
@@ -326,6 +337,6 @@ export function quote(value: unknown): string {
   } catch {
     text = undefined; // values with cycles or bigints: only their type is shown
   }
-  text ??= typeof value;
+  text = (text ?? typeof value).replaceAll(hiddenCharacters, escaped);
   return text.length > 80 ? `${text.slice(0, 77)}...` : text;
 }

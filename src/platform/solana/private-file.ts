@@ -5,12 +5,12 @@
 
 import { randomBytes } from "node:crypto";
 import {
-  chownSync,
   closeSync,
   constants,
   existsSync,
   fstatSync,
   fsyncSync,
+  lchownSync,
   linkSync,
   openSync,
   readSync,
@@ -108,7 +108,8 @@ export function replacePrivateFile(file: PrivateFile, text: string): void {
   writePrivateFile(file, text, (draft) => {
     try {
       const before = statSync(file.path, { throwIfNoEntry: false });
-      if (before && before.uid !== process.geteuid?.()) chownSync(draft, before.uid, before.gid);
+      // Not through a link that the owner of the folder could put there.
+      if (before && before.uid !== process.geteuid?.()) lchownSync(draft, before.uid, before.gid);
       renameSync(draft, file.path);
     } catch (error) {
       unlinkSync(draft);
