@@ -30,7 +30,7 @@ it("ends an idle connection of a caller with the most, or the new one", () => {
   );
 });
 
-/** What may end; the newest of `open` is the last. At most 16 connections of a caller are compared. */
+/** The connections that may end; the newest of `open` is the last. At most 16 connections of a caller are compared. */
 function endable(open: readonly Connection[]): Connection[] {
   const newest = open.slice(-1);
   const ofCaller = (wanted: string) => open.filter(({ caller }) => caller === wanted);

@@ -14,7 +14,7 @@ const threadStarters = /^src\/relay\/data-plane\/(relay|native-(fast-path|first-
 /** These change their process: replaced modules and variables of the environment outlive the file. */
 const processChanges = /\bvi\.(doMock|mock|stubEnv|stubGlobal|useFakeTimers)\(|\bprocess\.chdir\(/;
 
-/** What a TypeScript file loads when it runs: imports and re-exports, without those of types only. */
+/** Modules that a TypeScript file loads when it runs: imports and re-exports, without those of types only. */
 function loadedModules(text: string): string[] {
   const forms =
     /^(?:import|export)\s+(?!type\b)(?:([^;"]*?)\sfrom\s+)?"([^"]+)"|\bimport\("([^"]+)"\)/gm;
@@ -32,7 +32,7 @@ interface Loaded {
 
 const read = new Map<string, Loaded>();
 
-/** What one file loads, without what these load. */
+/** Loads of one file, without those of the files that it loads. */
 function loadedBy(path: string): Loaded {
   let loaded = read.get(path);
   if (!loaded) {
