@@ -260,11 +260,11 @@ export class Dispatch {
     const { options, transactions, sending } = submission;
     const slotNs = this.#dependencies.slotNs() ?? defaultSlotNs;
     const leaders = this.#dependencies.leaders();
-    const now = { nowNs: this.#dependencies.clock.nowNs(), slotNs, leaders };
+    // Before the offers: another process or thread can send while this one still offers to other routes.
+    const nowNs = this.#dependencies.clock.nowNs();
+    const now = { nowNs, slotNs, leaders };
     const deniedLeaders = options.mevProtect ? this.#dependencies.policy().denyLeaders : noLeaders;
     const attempts: RouteAttempt[] = [];
-    // Before the offers: another process or thread can send while this one still offers to other routes.
-    const offeredNs = this.#dependencies.clock.nowNs();
     for (const { route, mode, leader } of choices) {
       const attempt = new RouteAttempt(
         {
@@ -278,7 +278,7 @@ export class Dispatch {
           taken,
         },
         route.capabilities.name,
-        offeredNs,
+        nowNs,
       );
       if (!route.offer(attempt)) continue;
       attempts.push(attempt);
