@@ -133,7 +133,7 @@ it.each([
   expect(table()).toEqual(good);
   expect(status().failures).toBe(1);
   expect(lines.at(-1)).toContain(message);
-  expect(lines.at(-1)).toContain("the last good answer (1 destinations) stays in force");
+  expect(lines.at(-1)).toContain("the last good answer (1 destination) stays in force");
   answer = { status: 200, body: '["192.0.2.4"]' };
   await polled();
   expect(table()).toEqual([configured, ["192.0.2.4:8001", "tier-2"]]);
