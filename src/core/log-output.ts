@@ -1,7 +1,7 @@
 // Output of the log: a file descriptor whose reader or disk can never stop or end the service.
 //
-// Used by log.ts for standard error. Lines are written at once. What the descriptor does not accept (a reader
-// that does not read, a full disk, a closed terminal) waits in bounded memory and precedes the next line.
+// Used by log.ts for standard error. Lines are written at once. If the descriptor accepts nothing (a full disk, a
+// closed terminal, a reader without activity), lines wait in bounded memory and precede the next one.
 
 import { counted } from "./counted.ts";
 import { messageOf } from "./errors.ts";

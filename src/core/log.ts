@@ -40,7 +40,10 @@ export function maskKeys(text: string): string {
 
 let standardError: LogOutput | undefined;
 
-/** The same object for every logger of the process, so that no line begins inside of another one. */
+/**
+ * The same object for every logger of the process, so that no line begins inside of another one. Pipes do not
+ * block it, because tools/shredway.ts reads `process.stderr`, and Node.js then makes them non-blocking.
+ */
 function standardErrorOutput(): LogOutput {
   if (standardError) return standardError;
   const output = new LogOutput({ write: (bytes) => writeSync(2, bytes), warningLine });

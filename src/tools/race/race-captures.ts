@@ -1,7 +1,7 @@
 // Race of recorded feeds: merges captures by their own times and judges them like a live race.
 //
-// Exact and deterministic. The race ends at the time of the first capture's last packet, because after
-// that one feed could not win.
+// Exact and deterministic. The race ends at the time of the first capture's last packet, because one feed
+// could not win later.
 
 import { systemClock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
