@@ -105,7 +105,8 @@ bool HttpSink::receive(Connection& connection) {
   char bytes[65536];
   const ssize_t length = recv(connection.socket, bytes, sizeof bytes, 0);
   if (length <= 0) return false;
-  if (connection.received.empty()) connection.first_byte_ns = monotonic_ns();
+  const uint64_t now_ns = monotonic_ns();
+  if (connection.received.empty()) connection.first_byte_ns = now_ns;
   connection.received.append(bytes, static_cast<size_t>(length));
   HttpMessage message;
   while (read_http_message(connection.received, message) &&
@@ -113,6 +114,7 @@ bool HttpSink::receive(Connection& connection) {
     answer(connection,
            std::string_view(connection.received).substr(message.head_bytes, message.body_bytes));
     connection.received.erase(0, message.bytes());
+    connection.first_byte_ns = now_ns;  // the next request begins in the bytes just read
   }
   return true;
 }

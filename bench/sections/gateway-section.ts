@@ -167,21 +167,23 @@ async function measureRounds(options: RoundOptions, count: number): Promise<Roun
   return rounds;
 }
 
-/** Ten times the capacity of the gateway, requested on many connections. */
+type Floods = Readonly<Record<"gateway" | "proxy", LoadResult>>;
+
+/** Ten times the capacity of the gateway, requested on many connections, from it and from the bare proxy. */
 async function overload(
   { load, servers, seconds: roundSeconds }: RoundOptions,
   perSecond: number,
-): Promise<LoadResult> {
+): Promise<Floods> {
   const seconds = 5 * roundSeconds;
   const ratePerSecond = 10 * perSecond;
-  await load.make(Math.min(150_000, Math.ceil(ratePerSecond * seconds)), tipBytes, paddingBytes);
-  const plan = {
-    ...servers.gateway.target,
-    connections: overloadConnections,
-    seconds,
-    ratePerSecond,
+  const count = Math.min(150_000, Math.ceil(ratePerSecond * seconds));
+  const flood = async (driver: keyof Floods): Promise<LoadResult> => {
+    await load.make(count, tipBytes, paddingBytes);
+    const { target } = servers[driver];
+    const plan = { ...target, connections: overloadConnections, seconds, ratePerSecond };
+    return load.load("overload", plan);
   };
-  return load.load("overload", plan);
+  return { gateway: await flood("gateway"), proxy: await flood("proxy") };
 }
 
 const perSecond = ({ accepted, answered, seconds }: LoadResult, driver: Driver): number =>
@@ -293,7 +295,11 @@ function findingsOf(rounds: readonly Round[], flood: LoadResult): Finding[] {
   ];
 }
 
-function report(rounds: readonly Round[], flood: LoadResult): Section {
+const routeTimesOf = ({ writtenToRouteP50Ns, writtenToRouteP99Ns }: LoadResult): string =>
+  `p50 ${number(writtenToRouteP50Ns / 1e3)} µs and p99 ${number(writtenToRouteP99Ns / 1e3)} µs after ` +
+  "the request was written";
+
+function report(rounds: readonly Round[], { gateway: flood, proxy }: Floods): Section {
   const values = valuesOf(rounds);
   const median = (name: string): number => values[name]?.median ?? Number.NaN;
   return {
@@ -310,9 +316,9 @@ function report(rounds: readonly Round[], flood: LoadResult): Section {
       `The server accepts ${overloadConnections} connections before the overload begins. ` +
         `Overload, ten times the rate above for ${number(flood.seconds)} s: ${flood.answered} answers, ` +
         `${flood.accepted} accepted, ${flood.limited} with 429, ${flood.refused} refused otherwise, ` +
-        `${flood.broken} connections lost. ${flood.arrived} arrived at the partner, ` +
-        `p50 ${number(flood.writtenToRouteP50Ns / 1e3)} µs and p99 ${number(flood.writtenToRouteP99Ns / 1e3)} µs after ` +
-        `the request was written, p99 ${number(flood.routeP99Ns / 1e3)} µs after it was due: callers wait for a free connection.`,
+        `${flood.broken} connections lost. ${flood.arrived} arrived at the partner, ${routeTimesOf(flood)}, ` +
+        `p99 ${number(flood.routeP99Ns / 1e3)} µs after it was due: callers wait for a free connection. ` +
+        `The same load on the proxy in C++, which refuses nothing: ${proxy.accepted} accepted, ${routeTimesOf(proxy)}.`,
     ],
     tables: [
       {
