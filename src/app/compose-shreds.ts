@@ -26,6 +26,7 @@ import type { RelayService } from "../relay/relay-service.ts";
 import { ChallengeSocket } from "../shreds/destinations/challenge-socket.ts";
 import { destinationSettingsOf } from "../shreds/destinations/destination-rules.ts";
 import { AccountDestinations } from "../shreds/destinations/destinations.ts";
+import { DroppedRegistrations } from "../shreds/registrations/dropped-registrations.ts";
 import type { LandingSources } from "../shreds/registrations/landing-confirmation.ts";
 import { PendingRegistrations } from "../shreds/registrations/pending-registrations.ts";
 import { TipRegistrar } from "../shreds/registrations/registrar.ts";
@@ -183,6 +184,13 @@ export async function openShredSales(options: ShredSalesOptions): Promise<ShredS
       }),
       addresses,
     });
+    const droppedRegistrations = new DroppedRegistrations({
+      clock,
+      log,
+      store: store.droppedRegistrations,
+      nowMs: () => tiers.nowMs(),
+      isLeader: () => leadership.isLeader,
+    });
     return new ShredSalesService({
       config,
       relay: relay ?? null,
@@ -191,6 +199,7 @@ export async function openShredSales(options: ShredSalesOptions): Promise<ShredS
       rules,
       registrar,
       registrations,
+      droppedRegistrations,
       settled,
       destinations,
       challenges,

@@ -13,6 +13,7 @@ import type { AccountAddresses } from "../relay/shredstream/subscriber-leases.ts
 import type { ChallengeSocket } from "../shreds/destinations/challenge-socket.ts";
 import { destinationSettingsOf } from "../shreds/destinations/destination-rules.ts";
 import type { AccountDestinations } from "../shreds/destinations/destinations.ts";
+import type { DroppedRegistrations } from "../shreds/registrations/dropped-registrations.ts";
 import type { PendingRegistrations } from "../shreds/registrations/pending-registrations.ts";
 import type { TipRegistrar } from "../shreds/registrations/registrar.ts";
 import type { AccountTiers } from "../shreds/tiers/account-tiers.ts";
@@ -28,6 +29,7 @@ interface ShredSalesDependencies {
   readonly rules: TierRules;
   readonly registrar: TipRegistrar;
   readonly registrations: PendingRegistrations;
+  readonly droppedRegistrations: Pick<DroppedRegistrations, "start" | "close">;
   /** Number of registrations by result, since the service started. */
   readonly settled: ReadonlyMap<string, number>;
   readonly destinations: AccountDestinations;
@@ -82,6 +84,7 @@ export class ShredSalesService implements ShredSales {
       destinations.unreachable(address, Number(atNs / 1_000_000n));
     });
     this.#publish();
+    this.#dependencies.droppedRegistrations.start();
   }
 
   get registrar(): TipRegistrar {
@@ -160,6 +163,7 @@ export class ShredSalesService implements ShredSales {
     const { registrations, destinations, challenges, leadership } = this.#dependencies;
     destinations.close();
     await challenges.close();
+    await this.#dependencies.droppedRegistrations.close();
     await leadership.close();
     await registrations.close();
   }

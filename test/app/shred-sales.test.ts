@@ -2,10 +2,14 @@
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { databaseFileName } from "../../src/platform/store/data-folder.ts";
 import { PortalHarness, region, tier1Lamports } from "../platform/portal/harness.ts";
+import { Files } from "../platform/store/files.ts";
 import { closing } from "../support/closing.ts";
 import { until } from "../support/network/udp-receiver.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** A receiver that answers its challenges and stores everything else. */
 async function receiver(): Promise<{ readonly address: string; readonly shreds: Buffer[] }> {
@@ -20,6 +24,20 @@ async function receiver(): Promise<{ readonly address: string; readonly shreds: 
   closing({ close: () => void socket.close() });
   return { address: `127.0.0.1:${socket.address().port}`, shreds };
 }
+
+it("dropped registrations are deleted after their time", async () => {
+  const directory = temporaryFolder();
+  const harness = await PortalHarness.open({ data: { directory } });
+  const driver = await new Files().driver({ path: join(directory, databaseFileName) });
+  closing(driver);
+  const sql = `INSERT INTO registrations (signature, account_id, lamports, slot, registered_ms,
+    lifetime, state, settled_ms, reason) VALUES ($1, 'a', 1, 1, 1, $1, 'dropped', 1, 'expired')`;
+  await driver.transaction([{ sql, params: [new Uint8Array(64)] }], "durable");
+  const count = async () => (await driver.query("SELECT COUNT(*) FROM registrations", []))[0]?.[0];
+  expect(await count()).toBe(1n);
+  await harness.clock.advance(5 * 60_000);
+  await expect.poll(count, { timeout: 20_000 }).toBe(0n);
+});
 
 describe("a customer's destination", () => {
   it("receives recovered shreds if its account chose them, from the moment of the choice", async () => {

@@ -252,6 +252,8 @@ async function openSales(
     rules: tierRules,
     registrar,
     registrations,
+    // A run is too short for a registration to be deleted.
+    droppedRegistrations: { start: () => undefined, close: () => Promise.resolve() },
     settled: new Map(),
     destinations,
     challenges: { close: () => Promise.resolve() },

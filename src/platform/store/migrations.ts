@@ -223,6 +223,13 @@ export const migrations: readonly Migration[] = [
       p99 bigint
     )`,
   ],
+  // Dropped registrations of an account by their time, for their deletion.
+  [
+    `CREATE INDEX registrations_dropped ON registrations (account_id, settled_ms)
+      WHERE state = 'dropped'`,
+    `CREATE INDEX claimed_registrations_dropped ON claimed_registrations (account_id, claimed_ms)
+      WHERE counted_order IS NULL`,
+  ],
 ];
 
 const versionTable = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)";

@@ -15,7 +15,10 @@ import type { SigningKeyStore } from "../../gateway/receipts/types.ts";
 import type { SubmissionLister, SubmissionStore } from "../../gateway/submission/types.ts";
 import { decodeBase58, encodeBase58 } from "../../relay/data-plane/base58.ts";
 import type { DestinationStore } from "../../shreds/destinations/destination-types.ts";
-import type { RegistrationStore } from "../../shreds/registrations/registration-types.ts";
+import type {
+  DroppedRegistrationStore,
+  RegistrationStore,
+} from "../../shreds/registrations/registration-types.ts";
 import type { TierStore } from "../../shreds/tiers/types.ts";
 import type { LandedTipStore } from "../../tips/tip-types.ts";
 import { isInUse, prepareDataFolder } from "./data-folder.ts";
@@ -31,6 +34,7 @@ import { requireStart } from "./start-check.ts";
 import { counted, StoreCounts, type StoreNumbers } from "./store-counts.ts";
 import { SqlAuditStore } from "./tables/audit-store.ts";
 import { SqlDestinationStore } from "./tables/destination-store.ts";
+import { SqlDroppedRegistrationStore } from "./tables/dropped-registration-store.ts";
 import { SqlKeyStore } from "./tables/key-store.ts";
 import { SqlLandedTipStore } from "./tables/landed-tip-store.ts";
 import { type NodeStore, SqlNodeStore } from "./tables/node-store.ts";
@@ -153,6 +157,7 @@ export class Store {
   readonly submissions: SubmissionStore & SubmissionLister;
   readonly destinations: DestinationStore;
   readonly registrations: RegistrationStore;
+  readonly droppedRegistrations: DroppedRegistrationStore;
   readonly tiers: TierStore;
   readonly landedTips: LandedTipStore;
   readonly nonces: ManagedNonceStore;
@@ -235,6 +240,7 @@ export class Store {
     this.#journaled = journaled;
     this.destinations = new SqlDestinationStore(driver);
     this.registrations = new SqlRegistrationStore(driver, codec);
+    this.droppedRegistrations = new SqlDroppedRegistrationStore(driver);
     this.tiers = new SqlTierStore(driver);
     this.landedTips = new SqlLandedTipStore(driver, codec);
     this.nonces = new SqlManagedNonceStore(driver);

@@ -147,6 +147,27 @@ export interface RegistrationStore {
   lastOrder(): Promise<bigint>;
 }
 
+/** own: registrations that were dropped. claimed: those that another account claimed before they counted. */
+export const droppedLists = ["own", "claimed"] as const;
+export type DroppedList = (typeof droppedLists)[number];
+
+export interface DroppedAccount {
+  readonly accountId: string;
+  /** When the newest registration above the limit was dropped; null: the limit holds. */
+  readonly overMs: number | null;
+}
+
+/** Never deletes a pending or counted registration. Every promise may reject with "store_failed". */
+export interface DroppedRegistrationStore {
+  /**
+   * The first account after `behind` (by id) with dropped registrations. `keptMax`: the limit of their
+   * number. null: no account is left.
+   */
+  nextAccount(list: DroppedList, behind: string, keptMax: number): Promise<DroppedAccount | null>;
+  /** Deletes some of those that were dropped at `untilMs` or before. False: none of them is left. */
+  deleteSome(list: DroppedList, accountId: string, untilMs: number): Promise<boolean>;
+}
+
 /** Result of one entry. */
 export type RegistrationResult =
   | {

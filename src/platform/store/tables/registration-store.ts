@@ -67,6 +67,9 @@ const lockUnproved = `UPDATE registrations SET proof = proof WHERE signature = $
 const isClaimable = `signature = $1 AND proof IS NULL AND account_id <> $2
   AND (state = 'dropped' OR registered_ms > $3)`;
 const isOwn = `signature = $1 AND proof IS NULL AND account_id = $2 AND state <> 'dropped'`;
+/** A claim of a registration that was deleted since; the signature was then registered again. */
+const removeOldClaim = `DELETE FROM claimed_registrations WHERE signature = $1
+  AND EXISTS (SELECT 1 FROM registrations WHERE ${isClaimable})`;
 const copyClaimed = `INSERT INTO claimed_registrations (${columns}, claimed_ms)
   SELECT ${columns}, $4 FROM registrations WHERE ${isClaimable}`;
 const takeClaimed = `UPDATE registrations SET account_id = $2, proof = $4, slot = $5, lamports = $6,
@@ -165,13 +168,14 @@ export class SqlRegistrationStore implements RegistrationStore {
     const statements = [
       { sql: insert, params: this.#paramsOf(registration) },
       { sql: lockUnproved, params: [bytes] },
+      { sql: removeOldClaim, params: which },
       { sql: copyClaimed, params: [...which, nowMs] },
       { sql: takeClaimed, params: [...which, proof, slot, lamports, nowMs] },
       { sql: proveOwn, params: [bytes, accountId, proof] },
     ];
     const news = [`${topic} ${signature}`];
     const { changes } = await this.#driver.transaction(statements, "durable", news);
-    const [added, , , taken, proved] = changes;
+    const [added, , , , taken, proved] = changes;
     if (added === 1) return "added";
     if (taken === 1) return "claimed";
     return proved === 1 ? "proved" : "refused";
