@@ -11,7 +11,7 @@ import type { RpcClient } from "../../platform/solana/rpc-client.ts";
 export interface ChainFact {
   readonly slot: bigint;
   readonly hasFailed: boolean;
-  /** Sum of the transfers to tip addresses by instructions of the transaction. */
+  /** Sum of the transfers to tip addresses, from other addresses, by instructions of the transaction. */
   readonly transferLamports: bigint;
   /** Change of the balances of the tip addresses that the transaction names. */
   readonly gainLamports: bigint;
@@ -72,17 +72,22 @@ export class Chain {
       const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       const place = recipientIndex[view.getUint32(0, true)];
       if (place === undefined || !Array.isArray(accounts)) return sum;
-      const recipient = keys[Number(accounts[place])];
-      const isTip = typeof recipient === "string" && this.#addresses.has(recipient);
-      return isTip ? sum + view.getBigUint64(4, true) : sum;
+      const isTip = this.#isOwn(keys[Number(accounts[place])]);
+      // A transfer between two of the service's addresses pays nothing.
+      const isPaid = !this.#isOwn(keys[Number(accounts[0])]);
+      return isTip && isPaid ? sum + view.getBigUint64(4, true) : sum;
     }, 0n);
+  }
+
+  #isOwn(key: unknown): boolean {
+    return typeof key === "string" && this.#addresses.has(key);
   }
 
   #gain(keys: readonly unknown[], meta: Readonly<Record<string, unknown>>): bigint {
     const before = listIn(meta["preBalances"], "preBalances");
     const after = listIn(meta["postBalances"], "postBalances");
     return keys.reduce<bigint>((sum, key, i) => {
-      if (typeof key !== "string" || !this.#addresses.has(key)) return sum;
+      if (!this.#isOwn(key)) return sum;
       return sum + BigInt(Number(after[i])) - BigInt(Number(before[i]));
     }, 0n);
   }

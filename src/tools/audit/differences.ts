@@ -89,7 +89,7 @@ export function ofRegistration(
   if (chain) {
     const { state, lamports } = registration;
     if (chain.transferLamports !== lamports) {
-      const text = "sum of the transfers to the tip addresses";
+      const text = "sum of the transfers to the tip addresses from other addresses";
       found.push(["lamports", lamports, chain.transferLamports, text]);
     }
     if (state === "counted") found.push(...ofCounted(registration, chain));

@@ -15,7 +15,7 @@ import { signatureCodec } from "../../platform/store/files.ts";
 import { keepTip } from "../../platform/store/tiers.ts";
 import { day, hour, rules } from "../../shreds/tiers/leader-tiers-bench.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
-import { answerOf, type Payment, tipAddress } from "./chain-answers.ts";
+import { answerOf, otherTipAddress, type Payment, tipAddress } from "./chain-answers.ts";
 
 const log = createLogger({ level: "silent" });
 const accountId = "a";
@@ -65,7 +65,7 @@ onEachDatabase((databases) => {
     const tiers = new LeaderTiers({ rules, store, clock, log, epoch });
     await tiers.start();
     await tiers.close();
-    const chain = new Chain(node, new Set([tipAddress]));
+    const chain = new Chain(node, new Set([tipAddress, otherTipAddress]));
     const task = (changes: Partial<AuditTask> = {}): AuditTask => ({
       accountId,
       fromMs: null,
@@ -139,6 +139,12 @@ onEachDatabase((databases) => {
     });
     expect(differences.slice(1).every(({ kind }) => kind !== "registration")).toBe(true);
     expect(differences.length).toBeGreaterThan(1);
+  });
+
+  it("counts no transfer between two tip addresses, as the registration does", async () => {
+    const { node, report } = await opened();
+    node.payments.set(signatureOf(3n), { transfer: 301n, gain: 300n, moved: 70n });
+    expect((await report()).differences).toEqual([]);
   });
 
   it("reports what the chain contradicts, and what the node cannot answer", async () => {
