@@ -1,11 +1,12 @@
 // One gRPC call with a stream of responses, and of requests if the method takes them: the server's side.
 //
-// Created by grpc-server.ts. Requests are bounded in size. Responses wait in a queue of this call until
-// the client reads; the caller of `send` decides when the queue is too long.
+// Created by grpc-server.ts. Requests are bounded in size, and in their rate if the method says so. Responses
+// wait in a queue of this call until the client reads; the caller of `send` decides when the queue is too long.
 
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { Clock } from "../clock.ts";
-import { FrameReader } from "./frame-reader.ts";
+import { MessageQueue } from "./message-queue.ts";
+import { type RequestPace, RequestReader } from "./request-reader.ts";
 import { encodeGrpcMessage, type GrpcError, type GrpcStatus, numberOfStatus } from "./status.ts";
 
 /** Bytes that are given to HTTP/2 at once; the rest can still be dropped when a call ends. */
@@ -26,6 +27,13 @@ interface GrpcStreamDependencies {
   readonly refusalOf: (error: unknown) => GrpcError;
 }
 
+interface RequestLimits {
+  /** Below the limit of the server. */
+  readonly requestBytesMax?: number;
+  /** Absent: requests are handled as they come. */
+  readonly pace?: RequestPace;
+}
+
 export class GrpcStream {
   /** "/package.Service/Method". */
   readonly path: string;
@@ -38,13 +46,16 @@ export class GrpcStream {
   readonly #stream: ServerHttp2Stream;
   #onClose: () => void = () => {};
   #onHandedOver: (messages: number) => void = () => {};
-  #queue: Uint8Array[] = [];
-  #queueBytes = 0;
-  /** Messages in each write that has not finished. */
-  readonly #writes: number[] = [];
+  readonly #queue = new MessageQueue();
+  #requests: RequestReader | undefined;
+  /** Messages before those that requests wait for; null: requests do not wait. */
+  #heldMessages: number | null = null;
+  /** Messages in the write that has not finished. */
+  #writtenMessages = 0;
   readonly #onWritten = (error?: Error | null): void => {
-    const messages = this.#writes.shift() ?? 0;
-    if (!error) this.#onHandedOver(messages);
+    if (error) return;
+    this.#onHandedOver(this.#writtenMessages);
+    this.#flush();
   };
   #isEnded = false;
   #hasResponded = false;
@@ -56,7 +67,6 @@ export class GrpcStream {
     this.path = path;
     this.peer = peer;
     this.headers = headers;
-    stream.on("drain", () => this.#flush());
     stream.on("close", () => this.#finish("CANCELLED", ""));
   }
 
@@ -66,12 +76,12 @@ export class GrpcStream {
 
   /** Bytes that wait for the client. */
   get waitingBytes(): number {
-    return this.#queueBytes + this.#stream.writableLength;
+    return this.#queue.bytes + this.#stream.writableLength;
   }
 
   /** Messages that wait and were not given to the connection yet. */
   get waitingMessages(): number {
-    return this.#queue.length;
+    return this.#queue.messages;
   }
 
   /** `listener` is called once, when the call has ended on this side or its client is gone. */
@@ -86,46 +96,53 @@ export class GrpcStream {
 
   /**
    * Sends the headers of the response, and reads requests. An exception of a listener ends the call.
-   * `onEnd` is called when the client sends no more. `requestBytesMax`: below the limit of the server.
+   * `onEnd` is called when the client sends no more.
    */
   accept(
     onMessage: (message: Uint8Array) => void,
     onEnd: () => void,
-    requestBytesMax = this.#dependencies.requestBytesMax,
+    { requestBytesMax = this.#dependencies.requestBytesMax, pace }: RequestLimits = {},
   ): void {
     if (this.#isEnded || this.#stream.destroyed || this.#stream.closed) return;
     this.#respond();
-    const frames = new FrameReader(requestBytesMax);
-    this.#stream.on("data", (chunk: Buffer) => {
-      if (this.#isEnded) return;
-      this.#guard(() => this.#pass(frames.add(chunk), onMessage));
+    this.#requests = new RequestReader({
+      stream: this.#stream,
+      requestBytesMax,
+      pace,
+      onMessage,
+      onEnd,
+      guard: (act) => this.#guard(act),
     });
-    this.#stream.on("end", () => {
-      if (!this.#isEnded) this.#guard(onEnd);
-    });
+  }
+
+  /**
+   * Handles no further request until the connection has got what is queued now. A client that asks and never
+   * reads then has one answer in the queue.
+   */
+  holdRequests(): void {
+    if (this.#queue.messages === 0) return;
+    this.#heldMessages = this.#queue.messages;
+    this.#requests?.hold();
   }
 
   /** Queues framed messages (status.ts). Nothing is sent after the end. */
   send(framed: Uint8Array): void {
-    if (this.#isEnded) return;
-    this.#queue.push(framed);
-    this.#queueBytes += framed.length;
+    if (!this.#isEnded) this.#queue.push(framed, this.#stream.writableLength > 0);
   }
 
   /** Gives queued messages to the connection. Called once after several `send`. */
   flush(): void {
-    if (!this.#stream.writableNeedDrain) this.#flush();
+    this.#flush();
   }
 
   /** Ends the call. What is queued is sent before an OK, and dropped before an error. */
   end(status: GrpcStatus, detail = ""): void {
     if (this.#isEnded) return;
     if (status === "OK") {
-      const rest = Buffer.concat(this.#queue);
-      if (rest.length > 0) this.#stream.write(rest);
+      const rest = this.#queue.take(Number.POSITIVE_INFINITY);
+      if (rest.messages > 0) this.#stream.write(rest.bytes);
     }
-    this.#queue = [];
-    this.#queueBytes = 0;
+    this.#queue.clear();
     this.#finish(status, detail);
     if (this.#stream.destroyed || this.#stream.closed) return;
     const trailers = {
@@ -152,8 +169,7 @@ export class GrpcStream {
   endSilent(detail: string): void {
     if (this.#isEnded) return;
     this.silence = detail;
-    this.#queue = [];
-    this.#queueBytes = 0;
+    this.#queue.clear();
     this.#finish("UNAVAILABLE", detail);
   }
 
@@ -168,6 +184,7 @@ export class GrpcStream {
   #finish(status: GrpcStatus, detail: string): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
+    this.#requests?.close();
     this.#dependencies.onOutcome(status, detail);
     this.#onClose();
   }
@@ -181,27 +198,21 @@ export class GrpcStream {
     }
   }
 
-  #pass(messages: Iterable<Uint8Array>, onMessage: (message: Uint8Array) => void): void {
-    for (const message of messages) {
-      if (this.#isEnded) return;
-      onMessage(message);
-    }
+  /** One write at a time: what waits behind it would need more memory in the connection than in the queue. */
+  #flush(): void {
+    if (this.#queue.messages === 0 || this.#isEnded || this.#stream.writableLength > 0) return;
+    const { bytes, messages } = this.#queue.take(writeBytes);
+    this.#writtenMessages = messages;
+    this.#stream.write(bytes, this.#onWritten);
+    this.#release(messages);
   }
 
-  #flush(): void {
-    while (this.#queue.length > 0 && !this.#isEnded && !this.#stream.writableNeedDrain) {
-      let bytes = 0;
-      let count = 0;
-      for (; count < this.#queue.length && bytes < writeBytes; count++) {
-        bytes += this.#queue[count]?.length ?? 0;
-      }
-      const parts = this.#queue.splice(0, count);
-      this.#queueBytes -= bytes;
-      this.#writes.push(count);
-      this.#stream.write(
-        parts.length === 1 ? parts[0] : Buffer.concat(parts, bytes),
-        this.#onWritten,
-      );
-    }
+  /** `messages` were given to the connection. */
+  #release(messages: number): void {
+    if (this.#heldMessages === null) return;
+    this.#heldMessages -= messages;
+    if (this.#heldMessages > 0) return;
+    this.#heldMessages = null;
+    this.#requests?.release();
   }
 }

@@ -70,7 +70,7 @@ export class HealthService {
         send(call, isKnown ? states.serving : states.serviceUnknown);
       },
       () => undefined,
-      requestBytesMax,
+      { requestBytesMax },
     );
   }
 }

@@ -72,6 +72,14 @@ export const streamMetrics: readonly StreamMetric[] = [
     ({ failed }) => failed,
   ),
   byAccount(
+    counters,
+    {
+      name: "shredway_stream_delayed_requests_total",
+      help: "Requests on open gRPC streams that waited, because they came faster than the limit (docs/streams.md).",
+    },
+    ({ delayedRequests }) => delayedRequests,
+  ),
+  byAccount(
     gauges,
     {
       name: "shredway_stream_waiting_bytes",

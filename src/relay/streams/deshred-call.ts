@@ -12,7 +12,6 @@ import {
   encodeDeshredTransaction,
   encodeSlotUpdate,
   encodeUpdateParent,
-  pingUpdate,
 } from "./geyser-messages.ts";
 import { resumeOf } from "./resume.ts";
 import type { SharedMessages } from "./shared-messages.ts";
@@ -73,7 +72,7 @@ export class DeshredCall implements StreamCall {
   }
 
   ping(): void {
-    this.#requests.sendNow(pingUpdate);
+    this.#requests.ping();
   }
 
   close(): void {

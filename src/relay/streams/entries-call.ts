@@ -5,6 +5,7 @@
 
 import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
 import { MessageReader } from "../../core/grpc/protobuf.ts";
+import type { RequestPace } from "../../core/grpc/request-reader.ts";
 import { ReverseWriter } from "../../core/grpc/reverse-writer.ts";
 import { frameMessage } from "../../core/grpc/status.ts";
 import type { StreamMessage } from "../data-plane/relay-streams.ts";
@@ -37,6 +38,7 @@ interface EntriesCallOptions {
   readonly subscription: Subscription;
   readonly hub: StreamHub;
   readonly encoder: SharedEntries;
+  readonly pace: RequestPace;
 }
 
 export class EntriesCall implements StreamCall {
@@ -46,7 +48,7 @@ export class EntriesCall implements StreamCall {
   readonly #attachment: Attachment;
 
   constructor(options: EntriesCallOptions) {
-    const { call, subscription, hub } = options;
+    const { call, subscription, hub, pace } = options;
     this.#options = options;
     this.tier = subscription.tier;
     this.#attachment = hub.attach(this);
@@ -54,6 +56,7 @@ export class EntriesCall implements StreamCall {
     call.accept(
       (message) => void new MessageReader(message),
       () => {},
+      { pace },
     );
   }
 

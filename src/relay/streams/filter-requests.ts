@@ -4,9 +4,10 @@
 // filter and is answered at once.
 
 import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
+import type { RequestPace } from "../../core/grpc/request-reader.ts";
 import { frameMessage } from "../../core/grpc/status.ts";
 import { checkFilters, type FilterLimits } from "./filter-limits.ts";
-import { pongUpdate } from "./geyser-messages.ts";
+import { pingUpdate, pongUpdate } from "./geyser-messages.ts";
 import type { NamedFilter } from "./named-filter.ts";
 import type { Attachment, StreamHub } from "./stream-hub.ts";
 import type { Subscription } from "./subscription.ts";
@@ -25,6 +26,8 @@ export interface FilteredCallOptions {
   readonly subscription: Subscription;
   readonly hub: StreamHub;
   readonly limits: FilterLimits;
+  /** The rate of its requests. */
+  readonly pace: RequestPace;
   /** The first slot of the history that the client wants; undefined: its stream begins live. */
   readonly fromSlot: bigint | undefined;
 }
@@ -51,6 +54,7 @@ export class FilterRequests<Request extends FilterRequest> {
     options.call.accept(
       (message) => this.#take(message),
       () => {},
+      { pace: options.pace },
     );
   }
 
@@ -59,20 +63,26 @@ export class FilterRequests<Request extends FilterRequest> {
     return this.#present;
   }
 
+  /** Sends a ping, unless messages wait for the client: they show as well that the stream is alive. */
+  ping(): void {
+    if (this.#options.subscription.waitingMessages === 0) this.#sendNow(pingUpdate);
+  }
+
   /** Sends a message that does not wait for the end of a group. */
-  sendNow(update: Uint8Array): void {
+  #sendNow(update: Uint8Array): void {
     const { subscription } = this.#options;
     subscription.send(frameMessage(update), null);
     subscription.flush();
   }
 
   #take(bytes: Uint8Array): void {
-    const { subscription, attachment, hub, limits, decode } = this.#options;
+    const { call, subscription, attachment, hub, limits, decode } = this.#options;
     try {
       const request = decode(bytes);
       const { filters, slots = [], ping } = request;
       if (ping !== undefined) {
-        this.sendNow(pongUpdate(ping));
+        this.#sendNow(pongUpdate(ping));
+        call.holdRequests();
         return;
       }
       const present = this.#newest.filters;

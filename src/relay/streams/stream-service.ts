@@ -26,6 +26,7 @@ import { geyserPaths } from "./geyser-messages.ts";
 import { type ChainView, subscribeRefusal, unaryMethods } from "./geyser-unary.ts";
 import { LookupTableFollower } from "./lookup-table-follower.ts";
 import type { NodeCall } from "./lookup-table-node.ts";
+import { RequestPaces } from "./request-paces.ts";
 import { fromSlotOf } from "./resume.ts";
 import { SharedMessages } from "./shared-messages.ts";
 import { SocketEncoder } from "./socket-messages.ts";
@@ -116,6 +117,7 @@ export class StreamService implements SocketHost, PushHost {
   readonly #streams = new Set<OpenStream>();
   readonly #counts = new StreamCounts();
   readonly #records = new StreamRecords();
+  readonly #paces: RequestPaces;
   readonly #delays = new DurationHistogram(delayBounds);
   readonly #deshredMessages = new SharedMessages(encodeDeshredUpdate);
   readonly #entriesEncoder = new SharedEntries();
@@ -134,6 +136,7 @@ export class StreamService implements SocketHost, PushHost {
     const tables = streams.lookupTables;
     this.#dependencies = dependencies;
     this.#config = config;
+    this.#paces = new RequestPaces(clock);
     const limits = RelayStreams.limits();
     streams.setHistoryBytes(config.replayBytes);
     this.hub = new StreamHub({ streams, limits, hasHistory: config.replayBytes > 0, clock, log });
@@ -148,6 +151,8 @@ export class StreamService implements SocketHost, PushHost {
       clock.every(accessCheckMs, () => this.#checkAccess()),
       clock.every(pingMs, () => {
         for (const { call } of this.#streams) call.ping();
+        const open = [...this.#streams].map(({ subscription }) => subscription.holder.accountId);
+        this.#paces.prune(new Set(open));
       }),
     ];
   }
@@ -368,16 +373,19 @@ export class StreamService implements SocketHost, PushHost {
     }: { subscription: Subscription; dialect: Dialect; fromSlot: bigint | undefined },
   ): StreamCall {
     const { hub } = this;
+    const pace = this.#paces.paceOf(subscription.holder.accountId, () => {
+      subscription.delayedRequests++;
+    });
     if (dialect === "entries") {
-      return new EntriesCall({ call, subscription, hub, encoder: this.#entriesEncoder });
+      return new EntriesCall({ call, subscription, hub, encoder: this.#entriesEncoder, pace });
     }
     const limits = this.filterLimits();
     if (dialect === "preprocessed" || dialect === "transactions") {
       const encoder = this.#transactionEncoders[dialect];
-      return new TransactionCall({ call, subscription, hub, encoder, limits, fromSlot });
+      return new TransactionCall({ call, subscription, hub, encoder, limits, pace, fromSlot });
     }
     const messages = this.#deshredMessages;
-    return new DeshredCall({ call, subscription, hub, messages, limits, fromSlot });
+    return new DeshredCall({ call, subscription, hub, messages, limits, pace, fromSlot });
   }
 
   /** Throws GrpcError. */

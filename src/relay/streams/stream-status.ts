@@ -18,6 +18,8 @@ interface AccountStreams {
   readonly skipped: number;
   /** Datagrams that the kernel refused. */
   readonly failed: number;
+  /** Requests that waited, because they came faster than the limit. */
+  readonly delayedRequests: number;
   /** Bytes that wait for its clients now. */
   readonly waitingBytes: number;
 }
@@ -65,14 +67,13 @@ interface Sum {
   dropped: number;
   skipped: number;
   failed: number;
+  delayedRequests: number;
 }
 
-function add(sum: Sum, { sent, sentBytes, dropped, skipped, failed }: Subscription): void {
-  sum.sent += sent;
-  sum.sentBytes += sentBytes;
-  sum.dropped += dropped;
-  sum.skipped += skipped;
-  sum.failed += failed;
+const summed = ["sent", "sentBytes", "dropped", "skipped", "failed", "delayedRequests"] as const;
+
+function add(sum: Sum, subscription: Subscription): void {
+  for (const key of summed) sum[key] += subscription[key];
 }
 
 export class StreamCounts {
@@ -133,7 +134,16 @@ function sumOf(sums: Map<string, Sum>, { holder, dialect }: Subscription): Sum {
   const known = sums.get(key);
   if (known) return known;
   const account = isKnown ? holder.accountName : "other";
-  const sum: Sum = { account, dialect, sent: 0, sentBytes: 0, dropped: 0, skipped: 0, failed: 0 };
+  const sum: Sum = {
+    account,
+    dialect,
+    sent: 0,
+    sentBytes: 0,
+    dropped: 0,
+    skipped: 0,
+    failed: 0,
+    delayedRequests: 0,
+  };
   sums.set(key, sum);
   return sum;
 }

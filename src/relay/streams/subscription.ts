@@ -78,6 +78,8 @@ export class Subscription {
   skipped = 0;
   /** Datagrams that the kernel refused. */
   failed = 0;
+  /** Requests that waited, because they came faster than the limit. */
+  delayedRequests = 0;
   readonly #options: SubscriptionOptions;
   #reason: EndReason = "client";
   /** Receive times of messages that the kernel has not got yet, oldest first. */

@@ -7,7 +7,6 @@
 import type { StreamMessage } from "../data-plane/relay-streams.ts";
 import type { FilterName } from "./filter-names.ts";
 import { type FilteredCallOptions, FilterRequests } from "./filter-requests.ts";
-import { pingUpdate } from "./geyser-messages.ts";
 import { resumeOf } from "./resume.ts";
 import { SharedMessages } from "./shared-messages.ts";
 import { SlotSignatures } from "./slot-signatures.ts";
@@ -98,7 +97,7 @@ export class TransactionCall implements StreamCall {
   }
 
   ping(): void {
-    if (this.#options.encoder.dialect.hasPings) this.#requests.sendNow(pingUpdate);
+    if (this.#options.encoder.dialect.hasPings) this.#requests.ping();
   }
 
   close(): void {
