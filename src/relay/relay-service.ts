@@ -422,7 +422,7 @@ export class RelayService {
     }
     discovery.activate();
     activateSubscriptions();
-    this.traces.keepSources(config.sources.map(({ name }) => name));
+    this.traces.keepSources(this.relay.sourceNames);
   }
 
   #publishSources({ sources }: RelayConfig): void {
@@ -485,6 +485,7 @@ export class RelayService {
   #poll(): void {
     this.#listenerReached = this.#readListeners();
     const snapshot = this.relay.snapshot();
+    this.traces.keepSources(this.relay.sourceNames); // multicast groups come and go
     this.#checkTraffic(snapshot);
     this.#transmit.check(snapshot);
     this.#receive.check(snapshot);

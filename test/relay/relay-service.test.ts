@@ -13,6 +13,7 @@ import { relayOptionsOf } from "../../src/relay/relay-tables.ts";
 import { ManualClock } from "../support/clocks/manual-clock.ts";
 import { until } from "../support/network/udp-receiver.ts";
 import { ShredTraffic } from "../support/shreds/shred-traffic.ts";
+import { traceShred } from "../support/shredstream/test-block-engine.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 let opened: { close(): void }[] = [];
@@ -125,6 +126,29 @@ describe("RelayService", () => {
     expect(service.groups).toMatchObject([{ source: "edge", isJoined: false }]);
     expect(service.groupProblem).toContain("no multicast socket for 239.255.79.1:7733");
     service.close();
+  });
+
+  it("keeps the delays of trace packets from multicast groups until the group is gone", () => {
+    const { service, whole, relay, clock, next } = openService();
+    const packet = traceShred("ny", { seconds: 1, nanos: 0 });
+    const trace = { source: "edge/239.255.79.1", receivedNs: 1_500_000_000n, packet };
+    Object.assign(relay, { drainTraces: () => [trace] });
+    const sources = () => service.traces.delays().map(({ source }) => source);
+    const edge = (groups: string) =>
+      text("").replace(
+        "tier: tier-1 }",
+        `tier: tier-1 }, { name: edge, kind: multicast, groups: [${groups}], interface: lo, tier: tier-1 }`,
+      );
+    next.text = edge("239.255.79.1, 239.255.79.2");
+    expect(whole.reload()).toBe(true);
+    service.traces.update();
+    expect(whole.reload()).toBe(true);
+    expect(sources()).toEqual([trace.source]);
+    next.text = edge("239.255.79.2, 239.255.79.3");
+    expect(whole.reload()).toBe(true);
+    expect(sources()).toEqual([]);
+    service.close();
+    expect(clock.pending).toBe(0);
   });
 
   it("reports that another node needs a restart, and rejects a configuration without file and node", () => {

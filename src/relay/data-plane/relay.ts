@@ -162,6 +162,11 @@ export class Relay {
     }));
   }
 
+  /** Names of the sources in force. */
+  get sourceNames(): readonly string[] {
+    return this.#sourceRows.map(({ name }) => name);
+  }
+
   /**
    * Replaces the destinations under traffic, every address once. Throws ShredwayError; the old table
    * then stays active.

@@ -21,6 +21,8 @@ import type { InterfaceFacts, InterfaceReader } from "./interface-reader.ts";
 
 const pollMs = 1000;
 const silentMs = 30_000;
+/** A discovered group keeps its entry and its counters for this time after its route is gone. */
+const rememberMs = 24 * 3600 * 1000;
 const noInterface: InterfaceFacts = { index: 0, isUp: false, ipv4: null, groups: [] };
 
 /** The part of a snapshot that shows whether groups deliver. */
@@ -70,6 +72,8 @@ class Group {
   lastShredMs: number;
   lastJoinMs = 0;
   isSilent = false;
+  /** Since when the route of a discovered group is gone; null: it exists. */
+  goneMs: number | null = null;
 
   constructor(plan: PlannedGroup, nowMs: number) {
     this.plan = plan;
@@ -100,8 +104,7 @@ export class MulticastGroups {
    */
   publish(sources: readonly ConfiguredSource[]): void {
     this.#readInterfaces(sources);
-    const plans = this.#plansOf(sources);
-    this.#dependencies.relay.publishSources(tableOf(sources, plans));
+    const plans = this.#publishTable(sources);
     this.#tableProblem = null;
     this.#sources = sources;
     this.#replace(plans);
@@ -183,13 +186,15 @@ export class MulticastGroups {
   }
 
   /**
-   * A discovered group whose route is gone keeps its entry, so that its counters continue. It loses
+   * A discovered group whose route is gone keeps its entry for a time, so that its counters continue. It loses
    * the entry to a source on another interface that has a route for the group.
    */
-  #plansOf(sources: readonly ConfiguredSource[]): PlannedGroup[] {
+  #plansOf(sources: readonly ConfiguredSource[], keepMs = rememberMs): PlannedGroup[] {
+    const nowMs = this.#nowMs();
     const known = (name: string): string[] =>
       [...this.#groups.values()]
         .filter(({ plan }) => plan.isDiscovered && plan.interface === name)
+        .filter(({ goneMs }) => nowMs - (goneMs ?? nowMs) < keepMs)
         .map(({ plan }) => plan.address);
     return planGroups(sources, (name) => this.#facts(name).groups, known);
   }
@@ -199,23 +204,39 @@ export class MulticastGroups {
     const plans = this.#plansOf(this.#sources);
     const isNew = plans.some((plan) => !this.#groups.has(keyOf(plan)));
     if (!isNew) this.#tableProblem = null;
-    if (isNew && this.#publishTable(plans)) this.#replace(plans);
+    const published = isNew || plans.length < this.#groups.size ? this.#tryTable() : null;
+    if (published) this.#replace(published);
     else for (const group of this.#groups.values()) this.#update(group);
     this.#findSilence(this.#dependencies.relay.snapshot());
   }
 
-  /** False: the relay rejects the table, for example because there are too many groups. */
-  #publishTable(plans: readonly PlannedGroup[]): boolean {
+  /** null: the relay rejects the table, for example because there are too many groups. */
+  #tryTable(): PlannedGroup[] | null {
     try {
-      this.#dependencies.relay.publishSources(tableOf(this.#sources, plans));
+      const plans = this.#publishTable(this.#sources);
       this.#tableProblem = null;
-      return true;
+      return plans;
     } catch (error) {
       if (!(error instanceof ShredwayError)) throw error;
       const problem = `new groups are ignored: ${error.message}`;
       if (problem !== this.#tableProblem) this.#warn(problem);
       this.#tableProblem = problem;
-      return false;
+      return null;
+    }
+  }
+
+  /** Groups without a route lose their entries if the relay rejects a table with them: it may be full. */
+  #publishTable(sources: readonly ConfiguredSource[]): PlannedGroup[] {
+    const { relay } = this.#dependencies;
+    const plans = this.#plansOf(sources);
+    try {
+      relay.publishSources(tableOf(sources, plans));
+      return plans;
+    } catch (error) {
+      const present = this.#plansOf(sources, 0);
+      if (!(error instanceof ShredwayError) || present.length === plans.length) throw error;
+      relay.publishSources(tableOf(sources, present));
+      return present;
     }
   }
 
@@ -225,6 +246,7 @@ export class MulticastGroups {
       if (wanted.has(key)) continue;
       this.#leave(group);
       this.#groups.delete(key);
+      if (group.goneMs !== null) this.#info(group, "dropped: its route is gone");
     }
     for (const [key, plan] of wanted) {
       const group = this.#groups.get(key) ?? new Group(plan, this.#nowMs());
@@ -248,6 +270,8 @@ export class MulticastGroups {
 
   #update(group: Group): void {
     const facts = this.#facts(group.plan.interface);
+    const isGone = group.plan.isDiscovered && !facts.groups.includes(group.plan.address);
+    group.goneMs = isGone ? (group.goneMs ?? this.#nowMs()) : null;
     const obstacle = this.#obstacle(group);
     const { joined } = group;
     const hasChanged = joined && (joined.index !== facts.index || joined.ipv4 !== facts.ipv4);

@@ -15,8 +15,21 @@ const one = "233.84.178.1";
 const two = "233.84.178.12";
 const up: InterfaceFacts = { index: 7, isUp: true, ipv4: "169.254.2.113", groups: [one, two] };
 
+/** A clock that skips hours without all the looks at the interfaces in between. */
+class SkippingClock extends ManualClock {
+  #skippedNs = 0n;
+
+  override monotonicNs(): bigint {
+    return super.monotonicNs() + this.#skippedNs;
+  }
+
+  skipHours(hours: number): void {
+    this.#skippedNs += BigInt(hours) * 3_600_000_000_000n;
+  }
+}
+
 function open() {
-  const clock = new ManualClock();
+  const clock = new SkippingClock();
   const lines: string[] = [];
   const calls: string[] = [];
   const rows = new Map<string, { received: bigint; heartbeats: bigint }>();
@@ -26,6 +39,8 @@ function open() {
     refusal: null as string | null,
     tables: 0,
     tableError: "",
+    /** Entries of a table. */
+    entriesMax: 256,
   };
   const note = (what: string, { group, interfaceIndex, interfaceAddress }: GroupMembership) =>
     void calls.push(`${what} ${group} ${interfaceIndex} ${interfaceAddress}`);
@@ -41,6 +56,7 @@ function open() {
       },
       publishSources(sources) {
         if (state.tableError !== "") throw new ShredwayError("value_invalid", state.tableError);
+        if (sources.length > state.entriesMax) throw new ShredwayError("value_invalid", "too many");
         state.tables += 1;
         for (const { name } of sources) rows.set(name, { received: 0n, heartbeats: 0n });
       },
@@ -147,6 +163,50 @@ describe("MulticastGroups", () => {
     expect(taken()).toEqual([`join ${one}:7733 7 169.254.2.113`]);
     expect(state.tables).toBe(1);
     expect(groups.states()[0]).toMatchObject({ joins: 2, problem: null });
+    groups.close();
+  });
+
+  it("joins new groups for ever, however many have come and gone", async () => {
+    const { groups, clock, lines, state, taken } = open();
+    state.entriesMax = 3;
+    const addressOf = (number: number) => `239.1.0.${number}`;
+    state.facts = { ...up, groups: [addressOf(0)] };
+    groups.publish([edge]);
+    for (let number = 1; number <= 8; number++) {
+      taken();
+      state.facts = { ...up, groups: [addressOf(number)] };
+      await clock.advance(1000);
+      expect(taken()).toContain(`join ${addressOf(number)}:7733 7 169.254.2.113`);
+      expect(groups.problem ?? "").not.toContain("ignored");
+    }
+    expect(groups.states().length).toBeLessThanOrEqual(3);
+    expect(lines.join()).toContain(
+      `multicast: group ${addressOf(0)}:7733 on doublezero1 dropped: its route is gone`,
+    );
+    state.facts = { ...up, groups: [addressOf(8)] };
+    const fixed = { address: "10.0.0.1", tier: "tier-1" };
+    groups.publish([edge, { ...fixed, name: "a" }, { ...fixed, name: "b" }]); // a reload
+    expect(groups.states().map(({ address }) => address)).toEqual([addressOf(8)]);
+    groups.close();
+  });
+
+  it("drops a discovered group whose route has been gone for a day, and its problem", async () => {
+    const { groups, clock, state, taken } = open();
+    groups.publish([edge]);
+    state.facts = { ...up, groups: [two] };
+    await clock.advance(1000);
+    taken();
+    clock.skipHours(23);
+    await clock.advance(1000);
+    expect(groups.states()).toHaveLength(2);
+    expect(groups.problem).toContain("its route through doublezero1 is gone");
+    clock.skipHours(1);
+    await clock.advance(1000);
+    expect(groups.states().map(({ address }) => address)).toEqual([two]);
+    expect(groups.problem ?? "").not.toContain("its route");
+    state.facts = up;
+    await clock.advance(1000);
+    expect(taken()).toContain(`join ${one}:7733 7 169.254.2.113`);
     groups.close();
   });
 
