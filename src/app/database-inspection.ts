@@ -50,6 +50,7 @@ export async function inspectDatabase(config: Config, clock: Clock): Promise<Dat
       isNameTaken: found.isRunning(node),
       differences,
       clockProblem: clockProblem(clockOffsetMs),
+      unusableKeys: found.unusableKeys,
     };
   } catch (error) {
     // The check "postgres" reports a server that does not answer.
@@ -64,6 +65,7 @@ export async function inspectDatabase(config: Config, clock: Clock): Promise<Dat
       isNameTaken: false,
       differences: [],
       clockProblem: null,
+      unusableKeys: [],
     };
   }
 }

@@ -336,6 +336,7 @@ export class GatewayService {
       nodeDifferences: nodes?.differences ?? null,
       routes: routes.snapshots(),
       keysInForce: states.get("in_force") ?? 0,
+      unusableKeys: this.#keyUpdates.unusable,
       quicIsUp: quic?.ingress.snapshot().isUp ?? null,
       certificateProblems,
       store: { isReachable, isWriteFailing, isOnFile: store.isOnFile },

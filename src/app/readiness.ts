@@ -6,6 +6,7 @@
 // from memory.
 
 import { counted } from "../core/counted.ts";
+import { unusableKeysSummary } from "../gateway/accounts/unusable-keys.ts";
 import type { RouteSnapshot } from "../gateway/submission/types.ts";
 import type { Check } from "../platform/metrics/pages.ts";
 import type { DestinationDiscovery } from "../relay/destination-discovery.ts";
@@ -39,6 +40,8 @@ export interface ReadinessFacts {
   readonly gateway: {
     readonly routes: readonly Pick<RouteSnapshot, "name" | "health">[];
     readonly keysInForce: number;
+    /** Stored keys that this version cannot use, one sentence each. */
+    readonly unusableKeys: readonly string[];
     /** Changed TLS files that cannot be used. */
     readonly certificateProblems: readonly string[];
     /** Whether the process of the QUIC ingress runs; null: no section `quic`. */
@@ -149,8 +152,10 @@ function database({ store }: GatewayReadiness): Check {
   return check("database", store.isOnFile, databaseProblem(store), text);
 }
 
-function keys({ keysInForce }: GatewayReadiness): Check {
-  const problem = keysInForce === 0 ? "no valid API key: every call is rejected" : null;
+function keys({ keysInForce, unusableKeys }: GatewayReadiness): Check {
+  const none = keysInForce === 0 ? "no valid API key: every call is rejected" : "";
+  const problems = [none, unusableKeysSummary(unusableKeys)].filter((text) => text !== "");
+  const problem = problems.length > 0 ? problems.join("; ") : null;
   return check("api_keys", false, problem, `valid API keys: ${keysInForce}`);
 }
 

@@ -29,6 +29,7 @@ function checksFor(
     gateway: {
       routes: healths.map((health, i) => ({ name: `route-${i}`, health })),
       keysInForce: 1,
+      unusableKeys: [],
       certificateProblems: [],
       quicIsUp: null,
       nodeDifferences: null,

@@ -2,7 +2,7 @@
 //
 // Created by gateway-service.ts. Another node may revoke a key; the change notification of the
 // store starts a new read immediately. While the database is unavailable, the last known keys
-// apply.
+// apply. A row that this version cannot use is named in the log; it affects only its own key.
 
 import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -12,19 +12,21 @@ import type { KeyRing } from "./key-ring.ts";
 import type { PublicKeyStore } from "./public-key-types.ts";
 import type { PublicKeys } from "./public-keys.ts";
 import type { KeyStore } from "./types.ts";
+import { unusableKeyTexts } from "./unusable-keys.ts";
 
 interface KeyUpdatesDependencies {
   readonly clock: Clock;
-  readonly log: Pick<Logger, "error">;
-  readonly store: Pick<KeyStore, "keys" | "onForeignChange">;
+  readonly log: Pick<Logger, "error" | "warn">;
+  readonly store: Pick<KeyStore, "read" | "onForeignChange">;
   readonly keyRing: Pick<KeyRing, "replace">;
-  readonly publicKeyStore: Pick<PublicKeyStore, "all" | "onForeignChange">;
+  readonly publicKeyStore: Pick<PublicKeyStore, "read" | "onForeignChange">;
   readonly publicKeys: Pick<PublicKeys, "replace">;
 }
 
 export class KeyUpdates {
   readonly #refresher: Refresher;
   readonly #endWatches: readonly (() => void)[];
+  #unusable: readonly string[] = [];
 
   constructor(dependencies: KeyUpdatesDependencies) {
     const { clock, log, store, publicKeyStore } = dependencies;
@@ -47,10 +49,20 @@ export class KeyUpdates {
     keyRing,
     publicKeyStore,
     publicKeys,
+    log,
   }: KeyUpdatesDependencies): Promise<void> {
-    const registered = await publicKeyStore.all();
-    keyRing.replace(await store.keys());
-    publicKeys.replace(registered);
+    const registered = await publicKeyStore.read();
+    const stored = await store.read();
+    keyRing.replace(stored.keys);
+    publicKeys.replace(registered.publicKeys);
+    const reported = new Set(this.#unusable);
+    this.#unusable = unusableKeyTexts(stored.unusable, registered.unusable);
+    for (const text of this.#unusable) if (!reported.has(text)) log.warn(`accounts: ${text}`);
+  }
+
+  /** One sentence for each stored key that this version cannot use. */
+  get unusable(): readonly string[] {
+    return this.#unusable;
   }
 
   /**

@@ -4,6 +4,7 @@
 // QUIC client, and in the login of a ShredStream proxy. It acts for the API key that registered it.
 
 import type { Scope } from "./types.ts";
+import type { UnusablePublicKey } from "./unusable-keys.ts";
 
 /** tpu: submissions over QUIC. shredstream: a subscriber of the block engine for stock proxies. */
 export const publicKeyPurposes = ["tpu", "shredstream"] as const;
@@ -26,6 +27,12 @@ export interface RegisteredPublicKey {
   readonly registeredMs: number;
 }
 
+export interface PublicKeyRows {
+  /** Oldest first. */
+  readonly publicKeys: readonly RegisteredPublicKey[];
+  readonly unusable: readonly UnusablePublicKey[];
+}
+
 export const publicKeyEventKinds = ["registered", "removed"] as const;
 
 /** One line of the audit trail. */
@@ -36,7 +43,8 @@ export interface PublicKeyEvent {
   readonly atMs: number;
   readonly kind: (typeof publicKeyEventKinds)[number];
   readonly publicKey: string;
-  readonly purpose: PublicKeyPurpose;
+  /** A newer version may have written another one than `publicKeyPurposes`. */
+  readonly purpose: string;
   /** The API key that made the call; null: the operator. */
   readonly keyId: string | null;
 }
@@ -50,8 +58,9 @@ export interface PublicKeyActor {
 
 /** The store implements it. Changes survive a power loss when the promise settles. */
 export interface PublicKeyStore {
-  /** Oldest first. */
-  all(): Promise<RegisteredPublicKey[]>;
+  read(): Promise<PublicKeyRows>;
+  /** The usable public keys of `read`. */
+  all(): Promise<readonly RegisteredPublicKey[]>;
   /** The database decides who owns a public key, because several processes may write at once. */
   add(
     key: RegisteredPublicKey,

@@ -3,6 +3,8 @@
 // The text of a key exists only when it is created; the store has its hash. Wall times are
 // nanoseconds since 1970.
 
+import type { UnusableKey } from "./unusable-keys.ts";
+
 /**
  * submit: sendTransaction, sendBundle, sendIdeal, sendAlt and their statuses. batch: sendBatch.
  * read: read methods and subscriptions that the upstream node answers. shreds: registration of
@@ -40,10 +42,17 @@ export interface ApiKey {
   readonly revokedNs: bigint | null;
 }
 
+export interface KeyRows {
+  /** Includes revoked and expired keys, oldest first. */
+  readonly keys: readonly ApiKey[];
+  readonly unusable: readonly UnusableKey[];
+}
+
 /** The store implements it. Changes survive a power loss when the promise settles. */
 export interface KeyStore {
-  /** All keys, including revoked and expired ones, oldest first. */
-  keys(): Promise<ApiKey[]>;
+  read(): Promise<KeyRows>;
+  /** The usable keys of `read`. */
+  keys(): Promise<readonly ApiKey[]>;
   accounts(): Promise<Account[]>;
   /** The account of that name; it is created if missing. */
   ensureAccount(name: string, nowNs: bigint): Promise<Account>;

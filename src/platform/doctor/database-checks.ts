@@ -19,6 +19,8 @@ export interface DatabaseFact {
   readonly differences: readonly { readonly text: string; readonly isGrave: boolean }[];
   /** Difference between the clocks of this machine and of the database; null: none. */
   readonly clockProblem: string | null;
+  /** Stored keys that this version cannot use, one sentence each. */
+  readonly unusableKeys: readonly string[];
 }
 
 /** The SQLite file of a service without a shared database. */
@@ -31,31 +33,38 @@ export interface DatabaseFileFact {
   readonly newest: number;
   /** Size of a content that was too large to check; null: it was checked. */
   readonly uncheckedBytes: number | null;
+  readonly unusableKeys: DatabaseFact["unusableKeys"];
 }
 
 /** `isServiceHere`: a port of http.listen is in use, so the service may already run on this machine. */
 export function checkDatabase(fact: DatabaseFact, isServiceHere: boolean): Finding[] {
-  return [schema(fact), nodeName(fact, isServiceHere), differences(fact), clock(fact)]
+  return [schema(fact), nodeName(fact, isServiceHere), differences(fact), clock(fact), keys(fact)]
     .flat()
     .map(withMeasure);
 }
 
+const aboutFile = about(
+  "database",
+  "The service refuses to start with a file that it cannot use, or that lost acknowledged changes.",
+);
+
 export function checkDatabaseFile(fact: DatabaseFileFact): Finding[] {
-  const { path, problems, version, newest, uncheckedBytes } = fact;
-  const { ok, warn, fail } = about(
-    "database",
-    "The service refuses to start with a file that it cannot use, or that lost acknowledged changes.",
-  );
+  const { problems } = fact;
   if (problems.length > 0) {
-    return problems.map(({ text, remedy }) => withMeasure(fail(text, remedy)));
+    return problems.map(({ text, remedy }) => withMeasure(aboutFile.fail(text, remedy)));
   }
+  return [fileState(fact), ...keys(fact)].map(withMeasure);
+}
+
+function fileState({ path, version, newest, uncheckedBytes }: DatabaseFileFact): Found {
+  const { ok, warn } = aboutFile;
   if (uncheckedBytes !== null) {
     const size = `${Math.round(uncheckedBytes / 2 ** 20)} MiB`;
     const text = `${path}: schema version ${version}; the content was not checked, because it has ${size}`;
-    return [withMeasure(warn(text, `sqlite3 ${path} "PRAGMA quick_check"`))];
+    return warn(text, `sqlite3 ${path} "PRAGMA quick_check"`);
   }
   const state = `${path}: schema version ${version}, no commit missing, content undamaged`;
-  return [withMeasure(ok(version === newest ? state : nextStart(version, newest)))];
+  return ok(version === newest ? state : nextStart(version, newest));
 }
 
 function nextStart(version: number, newest: number): string {
@@ -103,6 +112,16 @@ function differences({ problems, differences: all }: DatabaseFact): Found[] {
         : "configure all nodes alike, then reload them",
     ),
   );
+}
+
+function keys({ unusableKeys }: Pick<DatabaseFact, "unusableKeys">): Found[] {
+  const { warn } = about(
+    "keys",
+    "Callers with such a key are refused. All other keys stay in force.",
+  );
+  const remedy =
+    "revoke it (shredway keys revoke, shredway public-keys remove), or install the version that wrote it";
+  return unusableKeys.map((text) => warn(text, remedy));
 }
 
 function clock({ problems, clockProblem }: DatabaseFact): Found[] {

@@ -80,6 +80,7 @@ export const measures: Readonly<Record<string, string>> = {
   postgres: measureCommand,
   database: measureCommand,
   "node-name": measureCommand,
+  keys: "no problem in the readiness check api_keys (/health/ready)",
   "database-clock": measureCommand,
   nodes: "no problem in the readiness check nodes (/health/ready)",
   "solana-node": measureCommand,

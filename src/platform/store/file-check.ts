@@ -13,7 +13,7 @@ import { openSqliteSnapshot, type Snapshot, versionIfAny } from "./snapshot.ts";
 import { checkCommits } from "./sqlite/commit-count.ts";
 import { failureOf } from "./sqlite/database.ts";
 import { damagedCode, storeFailure } from "./sqlite/failure.ts";
-import { type StartProblem, versionProblem } from "./start-check.ts";
+import { readUnusableKeys, type StartProblem, versionProblem } from "./start-check.ts";
 
 interface FileCheck {
   readonly path: string;
@@ -22,6 +22,8 @@ interface FileCheck {
   readonly version: number;
   /** Size of a content that was not checked, because it is above the limit; null: it was checked. */
   readonly uncheckedBytes: number | null;
+  /** Stored keys that this version cannot use, one sentence each; empty for another schema version. */
+  readonly unusableKeys: readonly string[];
 }
 
 /** Reading this takes a few seconds on a slow disk. */
@@ -73,10 +75,14 @@ async function read(snapshot: Snapshot, path: string, bytesMax: number): Promise
   const problems = versionProblem(version);
   const [row = []] = await snapshot.query(contentBytesQuery, []);
   const bytes = Number(integerAt(row, 0));
-  if (bytes > bytesMax) return { path, problems, version, uncheckedBytes: bytes };
-  const content = await contentProblem(snapshot, path);
-  return { path, problems: [...problems, ...content], version, uncheckedBytes: null };
+  const isLarge = bytes > bytesMax;
+  const content = isLarge ? [] : await contentProblem(snapshot, path);
+  const all = [...problems, ...content];
+  const unusableKeys = all.length === 0 ? await readUnusableKeys(snapshot, version) : [];
+  return { path, problems: all, version, uncheckedBytes: isLarge ? bytes : null, unusableKeys };
 }
+
+const nothingChecked = { version: 0, uncheckedBytes: null, unusableKeys: [] };
 
 /** Never rejects. `bytesMax`: the content of a larger file is not checked. */
 export async function checkFile(directory: string, bytesMax = contentBytesMax): Promise<FileCheck> {
@@ -85,12 +91,12 @@ export async function checkFile(directory: string, bytesMax = contentBytesMax): 
   try {
     if (!exists(path)) {
       if (exists(`${path}-wal`)) checkLog(path);
-      return { path, problems: [], version: 0, uncheckedBytes: null };
+      return { ...nothingChecked, path, problems: [] };
     }
     snapshot = await openSqliteSnapshot(path);
     return await read(snapshot, path, bytesMax);
   } catch (error) {
-    return { path, problems: [problemOf(path, error)], version: 0, uncheckedBytes: null };
+    return { ...nothingChecked, path, problems: [problemOf(path, error)] };
   } finally {
     await snapshot?.close();
   }

@@ -8,11 +8,14 @@ import type { Clock } from "../../core/clock.ts";
 import { postgresHosts, postgresName } from "../../core/configuration/postgres-url.ts";
 import { isShredwayError, reworded, ShredwayError } from "../../core/errors.ts";
 import { nodeLockOf } from "../../core/node-lock-name.ts";
+import { unusableKeyTexts } from "../../gateway/accounts/unusable-keys.ts";
 import { integerAt, textAt, textOrNullAt } from "./driver.ts";
 import { checkVersion, migrations } from "./migrations.ts";
 import { heldLocksQuery, lockNumberOf } from "./postgres/locks.ts";
 import { openPostgresSnapshot, type Snapshot, versionIfAny } from "./snapshot.ts";
+import { readKeyRows } from "./tables/key-store.ts";
 import { nodeOf, nodesQuery, type StoredNode, timeQuery } from "./tables/node-store.ts";
+import { readPublicKeyRows } from "./tables/public-key-store.ts";
 import { type DatabaseLocation, isUntouched, notImported } from "./transfer/database-location.ts";
 import { isMark } from "./transfer/mark.ts";
 import { tablesAt } from "./transfer/tables.ts";
@@ -34,6 +37,8 @@ interface StartCheck {
   readonly version: number;
   /** Empty if there is a problem, or the schema has no such table yet. */
   readonly nodes: readonly CheckedNode[];
+  /** Stored keys that this version cannot use, one sentence each; empty for another schema version. */
+  readonly unusableKeys: readonly string[];
   /** Whether a running service has this node name. */
   readonly isRunning: (node: string) => boolean;
 }
@@ -146,6 +151,14 @@ async function readNodes(
   return rows.map(nodeOf).map((node) => ({ ...node, isRunning: isRunning(node.name) }));
 }
 
+/** Stored keys that this version cannot use, one sentence each; empty for another schema version. */
+export async function readUnusableKeys(snapshot: Snapshot, version: number): Promise<string[]> {
+  if (version !== migrations.length) return [];
+  const { unusable: keys } = await readKeyRows(snapshot);
+  const { unusable: publicKeys } = await readPublicKeyRows(snapshot);
+  return unusableKeyTexts(keys, publicKeys);
+}
+
 async function readSchema(
   location: DatabaseLocation & { readonly postgres: string },
   snapshot: Snapshot,
@@ -208,6 +221,7 @@ export async function checkStart(
       problems,
       version,
       nodes: hasNodes ? await readNodes(snapshot, isRunning) : [],
+      unusableKeys: problems.length === 0 ? await readUnusableKeys(snapshot, version) : [],
       isRunning,
     };
   } finally {

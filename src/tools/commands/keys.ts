@@ -20,6 +20,7 @@ import {
 } from "../../gateway/accounts/api-keys.ts";
 import { createKey } from "../../gateway/accounts/create-key.ts";
 import { type ApiKey, scopes as allScopes } from "../../gateway/accounts/types.ts";
+import { unusableKeyTexts } from "../../gateway/accounts/unusable-keys.ts";
 import { isInUse } from "../../platform/store/data-folder.ts";
 import { readAction } from "../terminal/actions.ts";
 import { type Arguments, type Command, usageError } from "../terminal/command.ts";
@@ -139,12 +140,14 @@ async function create(args: Arguments, terminal: Terminal): Promise<number> {
 
 function list(args: Arguments, terminal: Terminal): Promise<number> {
   return withStore(args, terminal, true, async (store) => {
-    const all = await store.keys.keys();
+    const { keys: all, unusable } = await store.keys.read();
     const nowNs = systemClock.nowNs();
     if (args.flag("json")) {
-      terminal.line(toJson({ keys: all.map((key) => openFields(key, nowNs)) }));
+      const listed = all.map((key) => openFields(key, nowNs));
+      terminal.line(toJson({ keys: listed, ...(unusable.length > 0 && { unusable }) }));
       return;
     }
+    for (const text of unusableKeyTexts(unusable, [])) terminal.note(`warning: ${text}`);
     if (all.length === 0)
       terminal.note("no keys yet; create one: shredway keys create --account NAME");
     else for (const line of listLines(all, nowNs)) terminal.line(line);

@@ -23,6 +23,7 @@ import {
   unknownPublicKey,
 } from "../../gateway/accounts/public-keys.ts";
 import type { ApiKey } from "../../gateway/accounts/types.ts";
+import { unusableKeyTexts } from "../../gateway/accounts/unusable-keys.ts";
 import { readKeyPair } from "../../platform/solana/key-file.ts";
 import type { Store } from "../../platform/store/store.ts";
 import { readAction } from "../terminal/actions.ts";
@@ -147,11 +148,13 @@ function purposeOf(args: Arguments): PublicKeyPurpose {
 
 function list(args: Arguments, terminal: Terminal): Promise<number> {
   return withStore(args, terminal, true, async (store) => {
-    const all = await store.publicKeys.all();
+    const { publicKeys: all, unusable } = await store.publicKeys.read();
     if (args.flag("json")) {
-      terminal.line(toJson({ publicKeys: all.map(shown) }));
+      const listed = all.map(shown);
+      terminal.line(toJson({ publicKeys: listed, ...(unusable.length > 0 && { unusable }) }));
       return;
     }
+    for (const text of unusableKeyTexts([], unusable)) terminal.note(`warning: ${text}`);
     if (all.length === 0) {
       terminal.note("no public keys yet; register one: shredway public-keys add --help");
       return;
@@ -227,7 +230,9 @@ function sign(args: Arguments, terminal: Terminal): Promise<number> {
 
 function remove(args: Arguments, terminal: Terminal, publicKey: string): Promise<number> {
   return withStore(args, terminal, true, async (store) => {
-    const found = (await store.publicKeys.all()).find((each) => each.publicKey === publicKey);
+    const stored = await store.publicKeys.read();
+    const all = [...stored.publicKeys, ...stored.unusable];
+    const found = all.find((each) => each.publicKey === publicKey);
     const actor = { keyId: null, nowMs: nowMs() };
     if (!found || !(await store.publicKeys.remove(found.accountId, publicKey, actor))) {
       const error = unknownPublicKey(publicKey);

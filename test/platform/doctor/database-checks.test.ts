@@ -9,6 +9,7 @@ const healthy: DatabaseFact = {
   isNameTaken: false,
   differences: [],
   clockProblem: null,
+  unusableKeys: [],
 };
 
 function levels(changes: Partial<DatabaseFact>, isServiceHere = false): string[] {

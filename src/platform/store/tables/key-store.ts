@@ -2,16 +2,19 @@
 //
 // Implements KeyStore over any SqlDriver. Every change is durable before the call settles, and notifies
 // other processes. Rows are validated when they are read, because an operator may have edited the
-// database.
+// database, or a newer version may have written them. An invalid row affects only its own key.
 
 import { randomBytes } from "node:crypto";
+import { parseAddressRange } from "../../../core/addresses/addresses.ts";
 import { quote, ShredwayError } from "../../../core/errors.ts";
 import {
   type Account,
   type ApiKey,
+  type KeyRows,
   type KeyStore,
   scopes,
 } from "../../../gateway/accounts/types.ts";
+import type { UnusableKey } from "../../../gateway/accounts/unusable-keys.ts";
 import {
   bytesAt,
   integerAt,
@@ -25,6 +28,7 @@ import {
   wordOf,
 } from "../driver.ts";
 import { onNewsOf, publicKeysTopic } from "../topics.ts";
+import { anyText, sortRows } from "../usable-rows.ts";
 
 const topic = "keys";
 
@@ -55,22 +59,53 @@ function listOf(text: string): string[] {
   return text === "" ? [] : text.split(",");
 }
 
+/** SHA-256 of the key's text. */
+const hashBytes = 32;
+
+function hashOf(row: Row): Uint8Array {
+  const hash = bytesAt(row, 2);
+  if (hash.length === hashBytes) return hash;
+  throw new ShredwayError(
+    "store_failed",
+    `the store: expected a hash of ${hashBytes} bytes, got ${hash.length}`,
+  );
+}
+
+/** Throws ShredwayError "value_invalid". */
+function rangesOf(row: Row): string[] {
+  const ranges = listOf(textAt(row, 8));
+  for (const range of ranges) parseAddressRange(range);
+  return ranges;
+}
+
 function keyOf(row: Row): ApiKey {
   return {
     id: textAt(row, 0),
     accountId: textAt(row, 1),
-    hash: bytesAt(row, 2),
+    hash: hashOf(row),
     hint: textAt(row, 3),
     label: textAt(row, 4),
     scopes: listOf(textAt(row, 5)).map((text) => wordOf(text, scopes, "scopes")),
     requestsPerSecond: numberOrNullAt(row, 6),
     burst: numberOrNullAt(row, 7),
-    allowedRanges: listOf(textAt(row, 8)),
+    allowedRanges: rangesOf(row),
     createdNs: integerAt(row, 9),
     expiresNs: integerOrNullAt(row, 10),
     revokedNs: integerOrNullAt(row, 11),
     accountName: textAt(row, 12),
   };
+}
+
+function unusableKeyOf(row: Row, problem: string): UnusableKey {
+  const isRevoked = row[11] !== null;
+  return { id: anyText(row, 0), accountName: anyText(row, 12), isRevoked, problem };
+}
+
+/** All API keys of a database with the newest schema. */
+export async function readKeyRows(database: Pick<SqlDriver, "query">): Promise<KeyRows> {
+  const rows = await database.query(selectKeys, []);
+  const { usable, unusable } = sortRows(rows, keyOf, unusableKeyOf);
+  return { keys: usable, unusable };
 }
 
 function insertionOf(key: ApiKey): Statement {
@@ -107,8 +142,12 @@ export class SqlKeyStore implements KeyStore {
     this.#driver = driver;
   }
 
-  async keys(): Promise<ApiKey[]> {
-    return (await this.#driver.query(selectKeys, [])).map(keyOf);
+  async keys(): Promise<readonly ApiKey[]> {
+    return (await this.read()).keys;
+  }
+
+  read(): Promise<KeyRows> {
+    return readKeyRows(this.#driver);
   }
 
   async accounts(): Promise<Account[]> {

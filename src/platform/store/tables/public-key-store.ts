@@ -2,17 +2,20 @@
 //
 // Implements PublicKeyStore over any SqlDriver. The account's row is locked during a change, so that the
 // limit per account and the numbers of the audit trail are exact while several processes write. Rows are
-// validated when they are read, because an operator may have edited the database.
+// validated when they are read, because an operator may have edited the database, or a newer version may have
+// written them. An invalid row affects only its own public key.
 
 import { quote, ShredwayError } from "../../../core/errors.ts";
 import {
   type PublicKeyActor,
   type PublicKeyEvent,
+  type PublicKeyRows,
   type PublicKeyStore,
   publicKeyEventKinds,
   publicKeyPurposes,
   type RegisteredPublicKey,
 } from "../../../gateway/accounts/public-key-types.ts";
+import type { UnusablePublicKey } from "../../../gateway/accounts/unusable-keys.ts";
 import {
   integerAt,
   type Row,
@@ -24,6 +27,7 @@ import {
   wordAt,
 } from "../driver.ts";
 import { onNewsOf, publicKeysTopic as topic } from "../topics.ts";
+import { anyText, sortRows } from "../usable-rows.ts";
 
 /** Lines of the audit trail that an account keeps. */
 const eventsMax = 1000n;
@@ -62,6 +66,24 @@ function publicKeyOf(row: Row): RegisteredPublicKey {
   };
 }
 
+function unusableKeyOf(row: Row, problem: string): UnusablePublicKey {
+  return {
+    publicKey: anyText(row, 0),
+    accountId: anyText(row, 2),
+    accountName: anyText(row, 5),
+    problem,
+  };
+}
+
+/** All public keys of a database with the newest schema. */
+export async function readPublicKeyRows(
+  database: Pick<SqlDriver, "query">,
+): Promise<PublicKeyRows> {
+  const rows = await database.query(selectAll, []);
+  const { usable, unusable } = sortRows(rows, publicKeyOf, unusableKeyOf);
+  return { publicKeys: usable, unusable };
+}
+
 function eventOf(row: Row): PublicKeyEvent {
   return {
     accountId: textAt(row, 0),
@@ -69,7 +91,7 @@ function eventOf(row: Row): PublicKeyEvent {
     atMs: Number(integerAt(row, 2)),
     kind: wordAt(row, 3, publicKeyEventKinds, "kinds"),
     publicKey: textAt(row, 4),
-    purpose: wordAt(row, 5, publicKeyPurposes, "purposes"),
+    purpose: textAt(row, 5),
     keyId: textOrNullAt(row, 6),
   };
 }
@@ -97,8 +119,12 @@ export class SqlPublicKeyStore implements PublicKeyStore {
     this.#driver = driver;
   }
 
-  async all(): Promise<RegisteredPublicKey[]> {
-    return (await this.#driver.query(selectAll, [])).map(publicKeyOf);
+  async all(): Promise<readonly RegisteredPublicKey[]> {
+    return (await this.read()).publicKeys;
+  }
+
+  read(): Promise<PublicKeyRows> {
+    return readPublicKeyRows(this.#driver);
   }
 
   async add(

@@ -95,6 +95,40 @@ onEachDatabase((databases) => {
       expect((await keys.keys()).length).toBe(1);
     });
 
+    it("of an edited row, or of a newer version, do not keep the others from being read", async () => {
+      const directory = databases.location();
+      const { keys } = await databases.store(directory);
+      const account = await keys.ensureAccount("a", 1n);
+      const [edited, foreign, good, revoked] = Array.from({ length: 4 }, () => keyFor(account));
+      if (!edited || !foreign || !good || !revoked) throw new Error("expected four keys");
+      for (const key of [edited, foreign, good, revoked]) await keys.addKey(key);
+      await keys.revokeKey(revoked.id, 10n);
+      const driver = await databases.driver(directory);
+      const set = (assignment: string, id: string) => ({
+        sql: `UPDATE api_keys SET ${assignment} WHERE id = $1`,
+        params: [id],
+      });
+      const changes = [
+        set("allowed_ranges = '10.0.0.0/99'", edited.id),
+        set("scopes = 'submit,newer'", foreign.id),
+        set("scopes = 'newer'", revoked.id),
+      ];
+      await driver.transaction(changes, "durable");
+      const read = await keys.read();
+      expect(read.keys).toEqual([good]);
+      expect(read.unusable.map(({ id, isRevoked }) => [id, isRevoked])).toEqual([
+        [edited.id, false],
+        [foreign.id, false],
+        [revoked.id, true],
+      ]);
+      const problems = read.unusable.map(({ problem }) => problem);
+      expect(problems[0]).toContain("10.0.0.0/99");
+      expect(problems[1]).toContain("expected one of the scopes submit, ");
+      expect(problems[1]).toContain('got "newer"');
+      await keys.revokeKey(foreign.id, 20n);
+      expect((await keys.read()).unusable[1]?.isRevoked).toBe(true);
+    });
+
     it("of another process are reported", async () => {
       const directory = databases.location();
       const service = await databases.store(directory);

@@ -42,6 +42,32 @@ onEachDatabase((databases) => {
       return { store, one: await keyOf(store, "one"), other: await keyOf(store, "other") };
     }
 
+    it("with the purpose of a newer version do not keep the others from being read", async () => {
+      const directory = databases.location();
+      const store = await databases.store(directory);
+      const key = await keyOf(store, "one");
+      const all = [registered(key), registered(key)] as const;
+      const operator = { keyId: null, nowMs: 50 };
+      for (const each of all) await store.publicKeys.add(each, operator, 2);
+      const driver = await databases.driver(directory);
+      const params = [all[0].publicKey];
+      const sql = "UPDATE public_keys SET purpose = 'newer' WHERE public_key = $1";
+      await driver.transaction([{ sql, params }], "durable");
+      const { publicKeys, unusable } = await store.publicKeys.read();
+      expect(publicKeys).toEqual([all[1]]);
+      expect(unusable).toEqual([
+        {
+          publicKey: all[0].publicKey,
+          accountId: key.accountId,
+          accountName: "one",
+          problem: expect.stringContaining('got "newer"'),
+        },
+      ]);
+      expect(await store.publicKeys.remove(key.accountId, all[0].publicKey, operator)).toBe(true);
+      expect(await store.publicKeys.all()).toEqual([all[1]]);
+      expect((await store.publicKeys.events()).map(({ purpose }) => purpose)).toContain("newer");
+    });
+
     it("are returned as stored, oldest first, with their audit trail", async () => {
       const { store, one, other } = await two();
       const all = [registered(one), registered(other, { purpose: "shredstream" }), registered(one)];
