@@ -3,7 +3,9 @@
 // The composition opens one for all routes. It refreshes every few minutes, and sooner if a leader
 // is missing in the last response. Nodes publish their own addresses, so the data is untrusted:
 // private addresses and privileged ports are rejected, so that a leader cannot direct traffic at
-// hosts in this machine's network. A failed call leaves the last response in force.
+// hosts in this machine's network. A failed call leaves the last response in force. A response may be
+// incomplete: a node that has just started lists a few others. A listed node replaces what is known about it,
+// and an address that is not listed any more stays for an hour of responses without it.
 
 import { destinationRefusal } from "../../core/addresses/address-classes.ts";
 import { formatAddress, parseEndpoint } from "../../core/addresses/addresses.ts";
@@ -39,6 +41,14 @@ const retryMsMin = 5000;
 const portMin = 1024;
 /** Upper bound; mainnet has about 5,000 nodes. */
 const nodesMax = 65_536;
+/** A node that has just started knows the cluster after some minutes. */
+const missingNsMax = 3_600_000_000_000n;
+
+interface KnownAddress {
+  readonly address: TpuAddress;
+  /** Monotonic time of the first response without the node; null: the last response lists it. */
+  readonly missingSinceNs: bigint | null;
+}
 
 /** Parses an address; null: invalid or not allowed. */
 export function tpuAddressOf(text: string, allowPrivate: boolean): TpuAddress | null {
@@ -53,7 +63,7 @@ export function tpuAddressOf(text: string, allowPrivate: boolean): TpuAddress | 
 
 export class NodeAddresses {
   readonly #dependencies: NodeAddressesDependencies;
-  #addresses: ReadonlyMap<string, TpuAddress> = new Map();
+  #addresses: ReadonlyMap<string, KnownAddress> = new Map();
   /** Nodes of the last response without an allowed address. */
   #withoutAddress: ReadonlySet<string> = new Set();
   #isRefreshing = false;
@@ -81,15 +91,22 @@ export class NodeAddresses {
   /** null: unknown, or the node has no allowed address. The first call starts the refreshes. */
   addressOf(identity: string): TpuAddress | null {
     const known = this.#addresses.get(identity);
-    if (!known && !this.#withoutAddress.has(identity)) this.#refreshSoon(identity);
+    if (!this.#isListed(identity)) this.#refreshSoon(identity);
     else if (!this.#timer && !this.#isRefreshing) this.#refreshAfter(refreshMs);
-    return known ?? null;
+    return known?.address ?? null;
   }
 
   close(): void {
     this.#isClosed = true;
     this.#timer?.cancel();
     this.#timer = undefined;
+  }
+
+  /** Whether the last response lists it. */
+  #isListed(identity: string): boolean {
+    return (
+      this.#addresses.get(identity)?.missingSinceNs === null || this.#withoutAddress.has(identity)
+    );
   }
 
   #refreshSoon(identity: string): void {
@@ -109,8 +126,7 @@ export class NodeAddresses {
     const isFirst = !this.#hasResponse;
     await this.#refresh();
     if (isFirst) return;
-    const isListed = this.#addresses.has(identity) || this.#withoutAddress.has(identity);
-    this.#retryMs = isListed ? retryMsMin : Math.min(refreshMs, this.#retryMs * 2);
+    this.#retryMs = this.#isListed(identity) ? retryMsMin : Math.min(refreshMs, this.#retryMs * 2);
   }
 
   #refreshAfter(ms: number): void {
@@ -122,8 +138,27 @@ export class NodeAddresses {
     });
   }
 
+  #apply(answer: Awaited<ReturnType<ClusterNodes["clusterNodes"]>>, nowNs: bigint): void {
+    const { allowPrivate } = this.#dependencies;
+    const addresses = new Map<string, KnownAddress>();
+    const withoutAddress = new Set<string>();
+    for (const { identity, tpuQuic } of answer) {
+      const address = tpuQuic === null ? null : tpuAddressOf(tpuQuic, allowPrivate);
+      if (address) addresses.set(identity, { address, missingSinceNs: null });
+      else withoutAddress.add(identity);
+    }
+    for (const [identity, { address, missingSinceNs }] of this.#addresses) {
+      const sinceNs = missingSinceNs ?? nowNs;
+      const isListed = addresses.has(identity) || withoutAddress.has(identity);
+      if (isListed || nowNs - sinceNs >= missingNsMax || addresses.size >= nodesMax) continue;
+      addresses.set(identity, { address, missingSinceNs: sinceNs });
+    }
+    this.#addresses = addresses;
+    this.#withoutAddress = withoutAddress;
+  }
+
   async #refresh(): Promise<void> {
-    const { nodes, clock, allowPrivate } = this.#dependencies;
+    const { nodes, clock } = this.#dependencies;
     if (!nodes || this.#isRefreshing) return;
     this.#isRefreshing = true;
     this.#refreshedNs = clock.monotonicNs();
@@ -133,15 +168,7 @@ export class NodeAddresses {
       if (answer.length === 0 && this.#addresses.size > 0) {
         throw new Error("getClusterNodes: expected the nodes of the cluster, got an empty list");
       }
-      const addresses = new Map<string, TpuAddress>();
-      const withoutAddress = new Set<string>();
-      for (const { identity, tpuQuic } of answer.slice(0, nodesMax)) {
-        const address = tpuQuic === null ? null : tpuAddressOf(tpuQuic, allowPrivate);
-        if (address) addresses.set(identity, address);
-        else withoutAddress.add(identity);
-      }
-      this.#addresses = addresses;
-      this.#withoutAddress = withoutAddress;
+      this.#apply(answer.slice(0, nodesMax), clock.monotonicNs());
       this.#hasResponse = true;
       this.#lastFailure = "";
     } catch (error) {

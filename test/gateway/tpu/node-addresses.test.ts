@@ -107,6 +107,47 @@ describe("NodeAddresses", () => {
     expect(addresses.lastFailure).toBe("");
   });
 
+  it("keeps addresses that an incomplete response lacks, for an hour of such responses", async () => {
+    const { clock, node, addresses } = open();
+    const b = { identity: "b", tpuQuic: "198.51.100.2:8009" };
+    node.nodes = [a, b];
+    addresses.addressOf("a");
+    await clock.advance(0);
+    // An outage longer than an hour, then a node that has just started.
+    node.failure = new Error("planted");
+    await clock.advance(7_200_000);
+    node.failure = null;
+    node.nodes = [{ ...b, tpuQuic: "198.51.100.3:8009" }];
+    await clock.advance(5000);
+    expect(addresses.addressOf("a")?.host).toBe("198.51.100.1");
+    expect(addresses.addressOf("b")?.host).toBe("198.51.100.3");
+    // The response lacked this leader, so it is asked for again soon.
+    const { requests } = node;
+    await clock.advance(5000);
+    addresses.addressOf("a");
+    await clock.advance(0);
+    expect(node.requests).toBe(requests + 1);
+    // A response with it starts the hour again.
+    node.nodes = [a, b];
+    await clock.advance(180_000);
+    node.nodes = [b];
+    await clock.advance(3_600_000);
+    expect(addresses.addressOf("a")?.host).toBe("198.51.100.1");
+    await clock.advance(180_000);
+    expect(addresses.addressOf("a")).toBeNull();
+    expect(addresses.addressOf("b")?.host).toBe("198.51.100.2");
+  });
+
+  it("forgets an address at once if a response lists the node without one", async () => {
+    const { clock, node, addresses } = open();
+    node.nodes = [a];
+    addresses.addressOf("a");
+    await clock.advance(0);
+    node.nodes = [{ identity: "a", tpuQuic: null }];
+    await clock.advance(180_000);
+    expect(addresses.addressOf("a")).toBeNull();
+  });
+
   it("leaves no timer after close", async () => {
     const { clock, node, addresses } = open();
     addresses.addressOf("a");
