@@ -40,13 +40,15 @@ export function maskKeys(text: string): string {
 
 let standardError: LogOutput | undefined;
 
-/**
- * The same object for every logger of the process, so that no line begins inside of another one. Pipes do not
- * block it, because tools/shredway.ts reads `process.stderr`, and Node.js then makes them non-blocking.
- */
+/** The same object for every logger of the process, so that no line begins inside of another one. */
 function standardErrorOutput(): LogOutput {
   if (standardError) return standardError;
-  const output = new LogOutput({ write: (bytes) => writeSync(2, bytes), warningLine });
+  // Node.js makes pipes non-blocking when `process.stderr` is first read. In worker threads, it has no descriptor.
+  const descriptor: number | undefined = process.stderr.fd;
+  const output = new LogOutput({
+    write: (bytes) => writeSync(descriptor ?? 2, bytes),
+    warningLine,
+  });
   process.on("exit", () => output.flushAtExit());
   standardError = output;
   return output;

@@ -19,6 +19,8 @@ interface ProgramHost {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Called once a command is known: from then on, the signal asks it to stop. */
   readonly stopSignal: () => AbortSignal;
+  /** Called before a service runs: output that cannot be written must not end it. Default: nothing. */
+  readonly serviceStarts?: () => void;
 }
 
 function makeTerminal({ stdout, stderr, self, environment }: ProgramHost, stopped: AbortSignal) {
@@ -72,6 +74,7 @@ async function run(given: readonly string[], host: ProgramHost): Promise<number>
     host.stdout.write(helpOf(command));
     return exitCodes.ok;
   }
+  if (command.isService?.(parsed)) host.serviceStarts?.();
   return command.run(parsed, makeTerminal(host, stopped));
 }
 

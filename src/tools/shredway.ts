@@ -7,16 +7,11 @@ import { setFlagsFromString } from "node:v8";
 import { runProgram } from "./run-program.ts";
 import { exitCodes } from "./terminal/command.ts";
 
-/** `start --config FILE`: customers depend on it, and nobody needs its output. */
-function isService(): boolean {
-  const [command, ...options] = process.argv.slice(2);
-  const hasConfig = options.some((option) => /^--config(=|$)/.test(option));
-  return command === "start" && hasConfig && !options.includes("--print-config");
-}
+/** Whether a service runs: customers depend on it, and nobody needs its output. */
+let goesOn = false;
 
 // The reader of the output has exited (`… | head -1`): exit silently. Report a full device. A service goes on.
 function endWhenOutputFails(): void {
-  const goesOn = isService();
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE" && !goesOn) process.exit(exitCodes.ok);
     const rest = goesOn ? "; the service goes on" : "";
@@ -77,4 +72,7 @@ process.exitCode = await runProgram(process.argv.slice(2), {
   self: selfCommand(),
   environment: process.env,
   stopSignal: stopOnSignals,
+  serviceStarts: () => {
+    goesOn = true;
+  },
 });

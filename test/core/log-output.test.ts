@@ -1,4 +1,5 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -31,7 +32,24 @@ function available(file: number): string {
   }
 }
 
+/** A process that logs more than a pipe holds, then prints a line. It never reads `process.stderr` itself. */
+const loggingProgram = `
+import { createLogger } from "${new URL("../../src/core/log.ts", import.meta.url).href}";
+const log = createLogger();
+const text = "x".repeat(1000);
+for (let i = 0; i < 500; i++) log.info(text);
+console.log("logged");
+`;
+
 describe("log output", () => {
+  it("to a pipe that nobody reads does not block a program", async () => {
+    const words = ["--import", "tsx", "--input-type=module", "--eval", loggingProgram];
+    const child = spawn(process.execPath, words, { stdio: ["ignore", "pipe", "pipe"] });
+    onTestFinished(() => void child.kill("SIGKILL"));
+    const [printed] = await once(child.stdout, "data");
+    expect(String(printed)).toBe("logged\n");
+  });
+
   it("goes on while nobody reads, and continues with whole lines and the count of lost ones", () => {
     const file = pipe();
     const output = new LogOutput({ write: (bytes) => writeSync(file, bytes), warningLine });

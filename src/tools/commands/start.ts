@@ -102,6 +102,7 @@ reports its states to the service manager (Type=notify, WatchdogSec=).`,
     "shredway start --config shredway.yaml",
     "shredway start --config shredway.yaml --print-config",
   ],
+  isService: (args) => args.given("config") && !args.flag("print-config"),
   run,
 };
 

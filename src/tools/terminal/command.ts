@@ -56,6 +56,8 @@ export interface Command {
   /** Name of the positional arguments of a command without actions, e.g. "FILE". */
   readonly positional?: string;
   readonly examples: readonly string[];
+  /** Whether these arguments run a service, on which customers depend. Absent: they never do. */
+  isService?(args: Arguments): boolean;
   /** Resolves to the exit code. */
   run(args: Arguments, terminal: Terminal): Promise<number>;
 }
