@@ -77,6 +77,8 @@ interface GatewayOptions {
   readonly writeLocks?: () => WriteLocks | undefined;
   /** Leaders of the TPU routes. Default: those of the relay. One bench section has leaders without a chain. */
   readonly leaders?: UpcomingLeaders;
+  /** See Store.open. */
+  readonly interrupted?: AbortSignal | undefined;
 }
 
 /**
@@ -254,11 +256,11 @@ function submissionFailoverOf(
   });
 }
 
-function openStore({ config, clock, log }: GatewayOptions): Promise<Store> {
+function openStore({ config, clock, log, interrupted }: GatewayOptions): Promise<Store> {
   const { directory, postgres, durableSubmissions = postgres !== undefined } = config.data;
   const node = nodeNameOf(config.data.node, hostname());
   const options = { directory, postgres, node, durableSubmissions };
-  return Store.open({ ...options, isService: true, clock, log });
+  return Store.open({ ...options, isService: true, clock, log, interrupted });
 }
 
 /** null: no other node uses the database. Throws ShredwayError "config_invalid" for a grave difference. */

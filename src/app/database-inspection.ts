@@ -30,9 +30,10 @@ export async function inspectDatabase(config: Config, clock: Clock): Promise<Dat
   const newest = migrations.length;
   try {
     let clockOffsetMs = 0;
-    const found = await checkStart({ directory, postgres }, clock, async (databaseTimeMs) => {
+    const onClock = async (databaseTimeMs: () => Promise<number>): Promise<void> => {
       clockOffsetMs = await measureClockOffset(clock, databaseTimeMs);
-    });
+    };
+    const found = await checkStart({ directory, postgres }, clock, { onClock });
     const own = nodeSettingsOf(config);
     const differences = found.nodes.flatMap(({ name, settings: text, isRunning }): Differences => {
       const settings = isRunning && name !== node ? readNodeSettings(text) : null;

@@ -37,6 +37,8 @@ interface ServiceDependencies {
   readonly readConfig: () => Config;
   /** Adds the configuration's key to an error of the startup; default: none. */
   readonly explain?: (error: unknown) => unknown;
+  /** Its abort ends the opening and the start at once: both then reject. */
+  readonly interrupted?: AbortSignal | undefined;
   /** As in ServiceDependencies of service.ts. */
   readonly startWarmUp?: () => WarmUp;
   /** Touches the workers' memory at startup, so that no page fault occurs later. */
@@ -124,6 +126,7 @@ function followAccounts(
 /** Throws ShredwayError, after closing everything that it opened. */
 export async function openService(dependencies: ServiceDependencies): Promise<Service> {
   const { config, readConfig, explain, startWarmUp, log, clock, tierClock } = dependencies;
+  const { interrupted } = dependencies;
   const relay = openRelayPart(dependencies);
   const operations = new Operations({ config, relay, log, clock });
   let gateway: GatewayService | undefined;
@@ -143,6 +146,7 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
         streams: () => opened.streams,
         writeLocks: () => opened.writeLocks?.observer,
         ...(tierClock && { tierClock }),
+        interrupted,
       }));
     if (gateway) operations.watch(gateway);
     subscribers =
@@ -179,6 +183,7 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
       readConfig,
       ...(explain && { explain }),
       ...(startWarmUp && { startWarmUp }),
+      interrupted,
       log,
     });
   } catch (error) {
@@ -190,11 +195,15 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
   }
 }
 
-/** Opens the service that `configFile` describes, with its tables published. Throws ShredwayError. */
+/**
+ * Opens the service that `configFile` describes, with its tables published. `interrupted`: its abort ends the
+ * opening and the start at once. Throws ShredwayError.
+ */
 export async function openServiceOf(
   configFile: string,
   log: Logger,
   clock: Clock,
+  interrupted?: AbortSignal,
 ): Promise<Service> {
   const readConfig = () => loadConfig(configFile, readOwnAddresses());
   const config = readConfig();
@@ -209,6 +218,7 @@ export async function openServiceOf(
       explain,
       startWarmUp,
       ...places,
+      interrupted,
       log,
       clock,
     });

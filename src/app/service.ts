@@ -38,9 +38,19 @@ interface ServiceDependencies {
   readonly readConfig: () => Config;
   /** Adds the configuration's key to an error of `start`; default: none. */
   readonly explain?: (error: unknown) => unknown;
+  /** Its abort ends `start` at once: it rejects. Default: never. */
+  readonly interrupted?: AbortSignal | undefined;
   /** Called when the gateway listens; absent: its code is compiled by the first calls. */
   readonly startWarmUp?: () => WarmUp;
   readonly log: Logger;
+}
+
+/** Settles when the signal is aborted. */
+function abortOf(signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) resolve();
+    else signal?.addEventListener("abort", () => resolve(), { once: true });
+  });
 }
 
 export class Service {
@@ -54,6 +64,7 @@ export class Service {
   readonly #configWarnings: readonly string[];
   readonly #readConfig: () => Config;
   readonly #explain: (error: unknown) => unknown;
+  readonly #interrupted: AbortSignal | undefined;
   readonly #startWarmUp: (() => WarmUp) | undefined;
   readonly #log: Logger;
   #warmUp: WarmUp | undefined;
@@ -69,6 +80,7 @@ export class Service {
     config,
     readConfig,
     explain,
+    interrupted,
     startWarmUp,
     log,
   }: ServiceDependencies) {
@@ -82,19 +94,30 @@ export class Service {
     this.#configWarnings = config ? configWarnings(config) : [];
     this.#readConfig = readConfig;
     this.#explain = explain ?? ((error) => error);
+    this.#interrupted = interrupted;
     this.#startWarmUp = startWarmUp;
     this.#log = log;
   }
 
-  /** Settles when HTTP is open and the leader schedule is published, or known to be unavailable. */
+  /**
+   * Settles when HTTP is open and the leader schedule is published, or known to be unavailable. Call `close`
+   * after a rejection.
+   */
   async start(): Promise<void> {
+    const steps = [
+      () => this.operations?.start(),
+      // The wait for a node; the relay needs no other end than `close`.
+      () => Promise.race([this.relay.start(), abortOf(this.#interrupted)]),
+      () => this.subscribers?.start(),
+      () => this.gateway?.start(),
+      () => this.streams?.start(),
+      () => this.operations?.started(),
+    ];
     try {
-      await this.operations?.start();
-      await this.relay.start();
-      await this.subscribers?.start();
-      await this.gateway?.start();
-      await this.streams?.start();
-      await this.operations?.started();
+      for (const step of steps) {
+        await step();
+        this.#interrupted?.throwIfAborted();
+      }
       if (this.gateway) this.#warmUp = this.#startWarmUp?.();
     } catch (error) {
       throw this.#explain(error);

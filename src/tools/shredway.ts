@@ -60,13 +60,24 @@ function selfCommand(): string {
   return script.endsWith(".ts") ? `npx tsx ${path}` : `node ${path}`;
 }
 
+/** Settles when the output was written, or cannot be. */
+async function outputWritten(): Promise<void> {
+  for (const stream of [process.stdout, process.stderr])
+    await new Promise<void>((resolve) => stream.write("", () => resolve()));
+}
+
+/** A reader that does not read must not delay the end of a service for longer. */
+function serviceOutputTime(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 1000));
+}
+
 // HTTP responses are parsed in WebAssembly. By default, V8 optimizes the parser after few of them: a quarter of a
 // second on the thread that also optimizes the service, and 30 MB. Its baseline code suffices.
 setFlagsFromString("--wasm-tiering-budget=1000000000"); // bytes
 
 endWhenOutputFails();
 surviveHangUp();
-process.exitCode = await runProgram(process.argv.slice(2), {
+const code = await runProgram(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,
   self: selfCommand(),
@@ -76,3 +87,6 @@ process.exitCode = await runProgram(process.argv.slice(2), {
     goesOn = true;
   },
 });
+await Promise.race([outputWritten(), ...(goesOn ? [serviceOutputTime()] : [])]);
+// Calls that still wait for others, such as a node that does not answer, must not delay the end.
+process.exit(code);

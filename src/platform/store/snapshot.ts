@@ -99,10 +99,14 @@ const begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const patience = "SET LOCAL idle_in_transaction_session_timeout = '10min'";
 
 /** Throws ShredwayError "store_failed". */
-export async function openPostgresSnapshot(url: string, clock: Clock): Promise<Snapshot> {
+export async function openPostgresSnapshot(
+  url: string,
+  clock: Clock,
+  interrupted?: AbortSignal,
+): Promise<Snapshot> {
   const failed = (error: unknown) => postgresFailure(postgresName(url), failureOf(error));
   try {
-    const servers = new PostgresServers({ url, clock, times: defaultTimes });
+    const servers = new PostgresServers({ url, clock, times: defaultTimes, interrupted });
     const connection = await servers.open("shredway snapshot");
     await connection.query(begin);
     await connection.query(patience);

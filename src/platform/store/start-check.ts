@@ -182,9 +182,13 @@ async function readSchema(
   return { problems, version };
 }
 
-async function connect(url: string, clock: Clock): Promise<Snapshot> {
+async function connect(
+  url: string,
+  clock: Clock,
+  interrupted: AbortSignal | undefined,
+): Promise<Snapshot> {
   try {
-    return await openPostgresSnapshot(url, clock);
+    return await openPostgresSnapshot(url, clock, interrupted);
   } catch (error) {
     if (!isShredwayError(error, "store_failed")) throw error;
     const servers = postgresHosts(url).map(({ name }) => name);
@@ -196,16 +200,20 @@ async function connect(url: string, clock: Clock): Promise<Snapshot> {
   }
 }
 
-/**
- * `onClock`: receives a function that reads the server's wall clock, while the connection is open. Throws
- * ShredwayError "store_failed" if the database does not answer.
- */
+interface StartCheckOptions {
+  /** Receives a function that reads the server's wall clock, while the connection is open. */
+  readonly onClock?: (databaseTimeMs: () => Promise<number>) => Promise<void>;
+  /** Its abort ends the check at once. */
+  readonly interrupted?: AbortSignal | undefined;
+}
+
+/** Throws ShredwayError "store_failed" if the database does not answer. */
 export async function checkStart(
   location: DatabaseLocation & { readonly postgres: string },
   clock: Clock,
-  onClock?: (databaseTimeMs: () => Promise<number>) => Promise<void>,
+  { onClock, interrupted }: StartCheckOptions = {},
 ): Promise<StartCheck> {
-  const snapshot = await connect(location.postgres, clock);
+  const snapshot = await connect(location.postgres, clock, interrupted);
   try {
     const { problems, version } = await readSchema(location, snapshot);
     const held = new Set(
@@ -230,10 +238,14 @@ export async function checkStart(
 }
 
 /** Throws ShredwayError: the first problem, with its remedy. */
-export async function requireStart(location: DatabaseLocation, clock: Clock): Promise<void> {
+export async function requireStart(
+  location: DatabaseLocation,
+  clock: Clock,
+  interrupted?: AbortSignal,
+): Promise<void> {
   const { postgres } = location;
   if (postgres === undefined) return;
-  const [problem] = (await checkStart({ ...location, postgres }, clock)).problems;
+  const [problem] = (await checkStart({ ...location, postgres }, clock, { interrupted })).problems;
   if (!problem) return;
   throw reworded(problem.error, `${problem.error.message}; ${problem.remedy}`);
 }

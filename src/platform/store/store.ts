@@ -71,6 +71,8 @@ export interface StoreOptions {
   readonly node?: string | undefined;
   /** Whether submissions wait for the disk. Default: true. */
   readonly durableSubmissions?: boolean;
+  /** Its abort ends all connections to PostgreSQL at once: every pending and later call fails. */
+  readonly interrupted?: AbortSignal | undefined;
 }
 
 const journalWarningMs = 10_000;
@@ -114,8 +116,8 @@ async function openSqlite(options: CountedOptions): Promise<Opened> {
 }
 
 async function openPostgres(url: string, options: CountedOptions): Promise<Opened> {
-  const { clock, log, counts, mustExist = false } = options;
-  const driver = await PostgresDriver.open({ url, clock, log, counts, mustExist });
+  const { clock, log, counts, mustExist = false, interrupted } = options;
+  const driver = await PostgresDriver.open({ url, clock, log, counts, mustExist, interrupted });
   return { driver, path: null, blobType: "bytea", warnings: driver.warnings };
 }
 
@@ -183,8 +185,8 @@ export class Store {
   static async open(given: StoreOptions): Promise<Store> {
     const counts = new StoreCounts(() => given.clock.monotonicNs());
     const options = { ...given, counts };
-    const { postgres, isService = false, clock, log } = options;
-    await requireStart(options, clock);
+    const { postgres, isService = false, clock, log, interrupted } = options;
+    await requireStart(options, clock, interrupted);
     const isOnFile = postgres === undefined;
     const opened = await (isOnFile ? openSqlite(options) : openPostgres(postgres, options));
     const node = isOnFile ? "" : (options.node ?? hostname());

@@ -200,12 +200,14 @@ async function runService(
     log,
   });
   const signals = new Signals();
+  const starting = new Interruption(terminal.stopped);
   let service: Service | undefined;
   try {
     manager.starting();
-    const opened = await openServiceOf(file, log, systemClock);
+    const opened = await openServiceOf(file, log, systemClock, starting.signal);
     service = opened;
     await opened.start();
+    starting.end();
     const privileged = giveUpNetworkPrivileges();
     if (privileged > 0)
       log.warn(`${privileged} threads kept the capabilities to change the network`);
@@ -224,10 +226,36 @@ async function runService(
     await Promise.all([systemClock.sleep(drainMs), opened.drain(answerMs)]);
     logTotals(opened, log, "ended");
     return exitCodes.ok;
+  } catch (error) {
+    if (!starting.signal.aborted) throw error;
+    log.info("start: a signal ended it before the service was ready");
+    manager.stopping();
+    return exitCodes.ok;
   } finally {
     signals.close();
     await service?.close();
     manager.close();
+  }
+}
+
+/** Forwards the request to stop until the start ends. Afterwards, the service drains instead. */
+class Interruption {
+  readonly #controller = new AbortController();
+  readonly #stopped: AbortSignal;
+  readonly #interrupt = (): void => this.#controller.abort();
+
+  constructor(stopped: AbortSignal) {
+    this.#stopped = stopped;
+    if (stopped.aborted) this.#interrupt();
+    else stopped.addEventListener("abort", this.#interrupt);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  end(): void {
+    this.#stopped.removeEventListener("abort", this.#interrupt);
   }
 }
 

@@ -50,6 +50,8 @@ interface ConnectionOptions {
   readonly times: PostgresTimes;
   /** Default: a socket of the kernel. */
   readonly openStream?: (() => Duplex) | undefined;
+  /** Its abort closes the connection at once. */
+  readonly interrupted?: AbortSignal | undefined;
 }
 
 interface Command {
@@ -109,6 +111,8 @@ export class PostgresConnection {
   readonly #names = new Map<string, string>();
   #prepared = 0;
   #lost: Failure | undefined;
+  readonly #interrupted: AbortSignal | undefined;
+  readonly #interrupt = (): void => this.destroy("interrupted");
   #isClosing = false;
   #underWay = 0;
   /** Called once if the connection ends without `close`. */
@@ -140,12 +144,14 @@ export class PostgresConnection {
     }
   }
 
-  private constructor(client: Client, { clock, times }: ConnectionOptions) {
+  private constructor(client: Client, { clock, times, interrupted }: ConnectionOptions) {
     this.#client = client;
     this.#clock = clock;
     this.#times = times;
     client.on("error", (error: unknown) => this.#lose(failureOf(error)));
     client.on("end", () => this.#lose({ code: lostCode, message: "the connection was closed" }));
+    this.#interrupted = interrupted;
+    interrupted?.addEventListener("abort", this.#interrupt);
     client.on("notification", ({ payload }) => this.onNotification(payload ?? ""));
   }
 
@@ -260,6 +266,7 @@ export class PostgresConnection {
   #lose(failure: Failure): void {
     if (this.#lost) return;
     this.#lost = failure;
+    this.#interrupted?.removeEventListener("abort", this.#interrupt);
     if (!this.#isClosing) this.onLost();
   }
 }

@@ -43,6 +43,8 @@ export interface PostgresDriverOptions {
   readonly times?: Partial<PostgresTimes & WriterTimes & LockTimes>;
   /** Opens the connections to servers. Default: sockets of the kernel. */
   readonly openStream?: () => Duplex;
+  /** See ServersOptions. */
+  readonly interrupted?: AbortSignal | undefined;
   /** From 0 to below 1. Default: Math.random. */
   readonly random?: () => number;
 }
@@ -97,9 +99,10 @@ export class PostgresDriver implements SqlDriver {
 
   /** Throws ShredwayError "store_failed"; "config_invalid" for an invalid URL. */
   static async open(options: PostgresDriverOptions): Promise<PostgresDriver> {
-    const { url, clock, log, mustExist = false, openStream, random = Math.random } = options;
+    const { url, clock, log, mustExist = false, openStream, interrupted } = options;
+    const { random = Math.random } = options;
     const times = { ...defaultTimes, ...defaultWriting, ...defaultLockTimes, ...options.times };
-    const servers = new PostgresServers({ url, clock, times, openStream });
+    const servers = new PostgresServers({ url, clock, times, openStream, interrupted });
     const address = { servers, clock, log };
     const listeners = new ForeignChangeListeners(log);
     const onNews: ForeignChangeListener = (news) => listeners.notify(news);

@@ -19,6 +19,7 @@ import { failureOf, fullCode, isLost, PostgresError, readOnlyCode } from "./fail
 /** Timeline of the server; increases each time a replica takes over. */
 const timelineQuery = `SELECT ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint`;
 
+const interruptedText = "interrupted";
 const leftBehind = "another server took over from it";
 
 interface ServersOptions {
@@ -28,6 +29,8 @@ interface ServersOptions {
   readonly times: PostgresTimes;
   /** Default: a socket of the kernel. */
   readonly openStream?: (() => Duplex) | undefined;
+  /** Its abort ends all connections and attempts at once, and every later one. */
+  readonly interrupted?: AbortSignal | undefined;
 }
 
 /** The parameters of an open connection attempt. */
@@ -60,18 +63,20 @@ export class PostgresServers {
   readonly #clock: Clock;
   readonly #times: PostgresTimes;
   readonly #openStream: (() => Duplex) | undefined;
+  readonly #interrupted: AbortSignal | undefined;
   /** The one that accepted changes last. */
   #last = 0;
   #timeline = 0n;
   #open: { readonly connection: PostgresConnection; readonly timeline: bigint }[] = [];
 
   /** Throws ShredwayError "config_invalid". */
-  constructor({ url, clock, times, openStream }: ServersOptions) {
+  constructor({ url, clock, times, openStream, interrupted }: ServersOptions) {
     this.name = postgresName(url);
     this.#hosts = postgresHosts(url);
     this.#clock = clock;
     this.#times = times;
     this.#openStream = openStream;
+    this.#interrupted = interrupted;
   }
 
   /**
@@ -84,6 +89,9 @@ export class PostgresServers {
     const refusals: Refusal[] = [];
     for (let i = 0; i < count; i++) {
       const at = (first + i) % count;
+      // Without the code of a lost connection, so that no caller tries again.
+      if (this.#interrupted?.aborted)
+        throw new PostgresError({ code: "", message: interruptedText });
       const { url = "", name: host = "" } = this.#hosts[at] ?? {};
       try {
         const connection = await this.#openAt(url, purpose);
@@ -101,7 +109,13 @@ export class PostgresServers {
     const count = this.#hosts.length;
     // The time limit for all servers together is that of one.
     const times = { ...this.#times, connectMs: Math.ceil(this.#times.connectMs / count) };
-    const options = { url, clock: this.#clock, times, openStream: this.#openStream };
+    const options = {
+      url,
+      clock: this.#clock,
+      times,
+      openStream: this.#openStream,
+      interrupted: this.#interrupted,
+    };
     const connection = await PostgresConnection.open(options, purpose);
     if (count === 1) return connection;
     const timeline = await timelineOf(connection);
