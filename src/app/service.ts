@@ -1,7 +1,8 @@
 // The service that a configuration describes: the relay and, if configured, the gateway.
 //
 // Created by open-service.ts, run by the command `start` and by the sandbox. A reload reads the file once
-// for both. If either rejects it, nothing changes: the gateway prepares its change before the relay.
+// for all parts. If one of them rejects it, nothing changes: the gateway prepares its change before the relay, and
+// the relay returns to its previous tables if the subscribers of the block engine are rejected.
 
 import { type Config, configWarnings } from "../core/configuration/configuration.ts";
 import { messageOf } from "../core/errors.ts";
@@ -62,6 +63,8 @@ export class Service {
   readonly #writeLocks: Closable | undefined;
   readonly #accountSubscribers: AccountSubscribers | undefined;
   readonly #configWarnings: readonly string[];
+  /** The file that the tables of the relay are from. */
+  #config: Config | undefined;
   readonly #readConfig: () => Config;
   readonly #explain: (error: unknown) => unknown;
   readonly #interrupted: AbortSignal | undefined;
@@ -91,6 +94,7 @@ export class Service {
     this.#writeLocks = writeLocks;
     this.#accountSubscribers = accountSubscribers;
     this.operations = operations;
+    this.#config = config;
     this.#configWarnings = config ? configWarnings(config) : [];
     this.#readConfig = readConfig;
     this.#explain = explain ?? ((error) => error);
@@ -126,7 +130,11 @@ export class Service {
 
   /** Warnings for the operator at startup, the most severe first. */
   warnings(): string[] {
-    return [...this.relay.warnings(), ...(this.gateway?.warnings() ?? []), ...this.#configWarnings];
+    return [...this.#partWarnings(), ...this.#configWarnings];
+  }
+
+  #partWarnings(): string[] {
+    return [...this.relay.warnings(), ...(this.gateway?.warnings() ?? [])];
   }
 
   /** Checks that keep this node from being ready for traffic: `/health/ready` returns 503. */
@@ -136,18 +144,12 @@ export class Service {
 
   /** Applies all changes of the configuration file that need no restart. Never throws. */
   reload(): boolean {
+    const before = new Set(this.#partWarnings());
     try {
       const wanted = this.#readConfig();
       for (const warning of configWarnings(wanted)) this.#log.warn(warning);
-      const gatewayReload = this.gateway?.prepare(wanted);
-      const restart = this.#applyToRelay(wanted, gatewayReload);
-      if (this.subscribers) restart.push(...this.subscribers.apply(wanted.shredstream));
-      else if (wanted.shredstream) restart.push("shredstream");
-      if (this.streams) restart.push(...this.streams.apply(wanted.streams));
-      else if (wanted.streams) restart.push("streams");
-      if (gatewayReload) restart.push(...gatewayReload.apply());
-      else if (wanted.http) restart.push("http");
-      restart.push(...(this.operations?.apply(wanted) ?? []));
+      const restart = this.#apply(wanted);
+      for (const warning of this.#partWarnings()) if (!before.has(warning)) this.#log.warn(warning);
       if (restart.length > 0)
         this.#log.warn({ keys: restart }, `reload: restart needed for: ${restart.join(", ")}`);
       return true;
@@ -159,13 +161,50 @@ export class Service {
     }
   }
 
-  /** Throws what the relay throws; then nothing of the reload remains. */
-  #applyToRelay(wanted: Config, gatewayReload: PreparedReload | undefined): string[] {
+  /** Returns the keys that need a restart. Throws ShredwayError; then nothing of the reload remains. */
+  #apply(wanted: Config): string[] {
+    const gatewayReload = this.gateway?.prepare(wanted);
+    const restart = this.#applyTables(wanted, gatewayReload);
+    // The rest cannot fail.
+    if (this.streams) restart.push(...this.streams.apply(wanted.streams));
+    else if (wanted.streams) restart.push("streams");
+    if (gatewayReload) restart.push(...gatewayReload.apply());
+    else if (wanted.http) restart.push("http");
+    restart.push(...(this.operations?.apply(wanted) ?? []));
+    return restart;
+  }
+
+  /** The tables of the relay and its subscribers: both or neither. */
+  #applyTables(wanted: Config, gatewayReload: PreparedReload | undefined): string[] {
     try {
-      return [...this.relay.apply(wanted)];
+      const restart = [...this.relay.apply(wanted)];
+      restart.push(...this.#applySubscribers(wanted));
+      this.#config = wanted;
+      return restart;
     } catch (error) {
       gatewayReload?.abandon();
       throw error;
+    }
+  }
+
+  #applySubscribers({ shredstream }: Config): readonly string[] {
+    if (!this.subscribers) return shredstream ? ["shredstream"] : [];
+    try {
+      return this.subscribers.apply(shredstream);
+    } catch (error) {
+      this.#restoreRelay();
+      throw error;
+    }
+  }
+
+  #restoreRelay(): void {
+    if (!this.#config) return;
+    try {
+      this.relay.apply(this.#config);
+    } catch (error) {
+      this.#log.error(
+        `reload: the relay keeps the new sources and destinations; restart the service: ${messageOf(error)}`,
+      );
     }
   }
 
