@@ -357,7 +357,7 @@ export class Gateway {
       const context = this.#contextOf(request, caller);
       const text = textOf(body);
       const bytesMax = context.bytesMaxOf(text);
-      if (body.length > bytesMax) return tooLarge(bytesMax, body.length);
+      if (body.length > bytesMax) return withIds(tooLarge(bytesMax, body.length), text);
       return answerJsonRpc(text, context).then((answer) => context.response(answer));
     };
     return maySubmit(body) ? this.#submit(request, begin) : begin();

@@ -25,7 +25,7 @@ import { submitBundle } from "../methods/send-bundle.ts";
 import { pairSize, submitIdeal } from "../methods/send-ideal.ts";
 import { checkAndSubmit, isProtected, teach } from "../methods/send-transaction.ts";
 import { invalid } from "../schema/shapes.ts";
-import { prefixOf, tooLarge } from "./answers.ts";
+import { prefixOf, tooLarge, withIds } from "./answers.ts";
 import { methodBytesMax } from "./body-limits.ts";
 import { type Query, uriCount, uriFlag } from "./query.ts";
 import type { RequestContext } from "./request-context.ts";
@@ -235,7 +235,7 @@ export async function answerRaw(request: RawRequest): Promise<HttpResponse> {
     called = method;
     context.admit(method);
     const bytesMax = methodBytesMax(method, true);
-    if (body.length > bytesMax) return tooLarge(bytesMax, body.length);
+    if (body.length > bytesMax) return withIds(tooLarge(bytesMax, body.length), rawId);
     answer = { text: resultText(await runRaw(request, method), id), reason: null };
   } catch (thrown) {
     const error = errorObjectOf(thrown, { report: context.report, prefixOf });

@@ -73,6 +73,16 @@ describe("handleJsonRpc", () => {
     const long = '{"jsonrpc":"2.0","id":18446744073709551615,"method":"echo"}';
     const answer = await handleJsonRpc(long, { dispatch, report: () => "" });
     expect(answer).toBe('{"jsonrpc":"2.0","result":[],"id":18446744073709551615}');
+    for (const id of ["1e2", "-0", "1.0"]) {
+      const call = `{"jsonrpc":"2.0","id":${id},"method":"echo"}`;
+      const answers = await handleJsonRpc(`[${call}]`, { dispatch, report: () => "" });
+      expect(answers).toBe(`[{"jsonrpc":"2.0","result":[],"id":${id}}]`);
+      const refused = await handleJsonRpc(call.replace("echo", "refuse"), {
+        dispatch,
+        report: () => "",
+      });
+      expect(refused).toContain(`},"id":${id}}`);
+    }
   });
 
   it.each([

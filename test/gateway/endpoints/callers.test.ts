@@ -337,7 +337,8 @@ describe("the body limit", () => {
       body: {
         jsonrpc: "2.0",
         error: { code: -32600, data: { reason: "body_too_large" } },
-        id: null,
+        // The body of a request above every limit is not read.
+        id: kilobytes === 256 ? null : 1,
       },
     });
   });

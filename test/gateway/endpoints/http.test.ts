@@ -299,6 +299,8 @@ describe("raw paths", () => {
     expect(await post("sendBundle", 16_385)).toBe(200);
     expect(await post("sendBundle", 49_153)).toBe(413);
     expect(await post("sendBatch", 49_153)).toBe(200);
+    const tooLarge = await run.post(new Uint8Array(16_385), "/relayb?api-key=good");
+    expect(tooLarge.body).toMatchObject({ error: { data: { reason: "body_too_large" } }, id: 1 });
   });
 
   it("require a key", async () => {
