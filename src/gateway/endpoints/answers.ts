@@ -127,10 +127,20 @@ export const plainRefusal: RefusalShape = (reason, message, { headers } = {}) =>
   body: writeJson({ error: { reason, message } }),
 });
 
+/** What the HTTP server itself refuses. */
+interface ServerRefusal {
+  readonly status: number;
+  readonly reason: Reason;
+  readonly message: string;
+}
+
 /** Error responses of the HTTP server itself: body too large or compressed, server closing. */
-export function serverRefusal(status: number, reason: Reason, message: string): HttpResponse {
+export function serverRefusal(
+  { status, reason, message }: ServerRefusal,
+  shape: RefusalShape = refusalAnswer,
+): HttpResponse {
   const headers: Headers = reason === "http_closing" ? { "retry-after": "1" } : {};
-  return { ...refusalAnswer(reason, message, { headers }), status };
+  return { ...shape(reason, message, { headers }), status };
 }
 
 export function answerOf(error: ShredwayError): HttpResponse {

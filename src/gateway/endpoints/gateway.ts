@@ -186,9 +186,10 @@ export class Gateway {
     return {
       bodyBytesMax: (head) => this.bodyBytesMax(head),
       handle: (request) => this.handle(request, served),
-      refusal: (status, reason, message) => {
+      refusal: (status, reason, message, head) => {
         this.counts.refused(reason);
-        return serverRefusal(status, reason, message);
+        const path = head && this.#findPath({ ...head, path: plainPath(head.path) });
+        return serverRefusal({ status, reason, message }, path?.refusal);
       },
       webSockets: Object.fromEntries(webSockets),
       clock: this.#dependencies.clock,
@@ -255,7 +256,7 @@ export class Gateway {
     if (request.method === "OPTIONS") return preflightAnswer(request, allow);
     const method = request.method.slice(0, 20);
     const message = `method ${method} is not allowed; expected ${allow}`;
-    return refusalAnswer("http_method", message, { headers: { allow } });
+    return (path.refusal ?? refusalAnswer)("http_method", message, { headers: { allow } });
   }
 
   #findPath(head: HttpHead): Path | undefined {
@@ -274,7 +275,8 @@ export class Gateway {
     if (!tipHistory) return [];
     const addressOf = (head: HttpHead): Uint8Array => this.#callers.addressOf(head);
     const handler = new TipHistoryHandler({ ...this.#dependencies, tipHistory, addressOf });
-    return [[tipHistoryPath, { methods: ["GET", "HEAD"], handle: (head) => handler.answer(head) }]];
+    const handle: Handler = (head) => handler.answer(head);
+    return [[tipHistoryPath, { methods: ["GET", "HEAD"], handle, refusal: plainRefusal }]];
   }
 
   /** The page to which a browser at "/" is redirected. */
@@ -289,6 +291,8 @@ export class Gateway {
     const post = (handle: Handler): Path => ({ methods: ["POST"], handle });
     const json = post((request) => this.#answerJson(request));
     const get = (handle: Handler): Path => ({ methods: ["GET", "HEAD"], handle });
+    const plainGet = (handle: Handler): Path => ({ ...get(handle), refusal: plainRefusal });
+    const shredPay = post((request) => this.#answerShredPay(request));
     const tipFloor = this.#tipFloor;
     const descriptions = this.#descriptions;
     const tracker = new TrackerHandler(this.#dependencies.tracker);
@@ -297,7 +301,7 @@ export class Gateway {
       ["/", json],
       ["/relayb", { methods: ["POST", "GET"], handle: (request) => this.#answerBytes(request) }],
       ["/relay2", post((request) => this.#answerRaw(request, true))],
-      [shredPayPath, post((request) => this.#answerShredPay(request))],
+      [shredPayPath, { ...shredPay, refusal: plainRefusal }],
       ["/gethealth", get(() => textAnswer("ok"))],
       [signingKeysPath, get((request) => answerKeySet(request, this.#dependencies.signer))],
       ...blockEnginePaths.map((path): [string, Path] => [path, json]),
@@ -305,9 +309,9 @@ export class Gateway {
       [streamPath, { methods: ["GET"], handle: () => upgradeAnswer() }],
       ...(tipFloor ? tipPaths(tipFloor) : []),
       ...this.#historyPaths(),
-      [validatorsPath, get((request) => tracker.answerValidators(request))],
-      [nextPath, get((request) => tracker.answerNext(request))],
-      [slotPath, get((request) => tracker.answerAt(request))],
+      [validatorsPath, plainGet((request) => tracker.answerValidators(request))],
+      [nextPath, plainGet((request) => tracker.answerNext(request))],
+      [slotPath, plainGet((request) => tracker.answerAt(request))],
       [openRpcPath, get((request) => descriptions.answer(request, descriptions.openRpc()))],
       [openApiPath, get((request) => descriptions.answer(request, descriptions.openApi()))],
     ]);
@@ -487,8 +491,9 @@ export class Gateway {
 }
 
 function tipPaths(handler: TipFloorHandler): [string, Path][] {
+  const handle: Handler = (head) => handler.answer(head);
   return [
-    ["/tip_floor", { methods: ["GET", "HEAD"], handle: (head) => handler.answer(head) }],
+    ["/tip_floor", { methods: ["GET", "HEAD"], handle, refusal: plainRefusal }],
     ["/tip_stream", { methods: ["GET"], handle: () => upgradeAnswer() }],
   ];
 }

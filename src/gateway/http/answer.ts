@@ -6,7 +6,7 @@
 import { randomBytes } from "node:crypto";
 import { STATUS_CODES } from "node:http";
 import { quote, type Reason, ShredwayError } from "../../core/errors.ts";
-import type { HttpResponse } from "./types.ts";
+import type { HttpHead, HttpResponse } from "./types.ts";
 
 /** RFC 9110, 5.6.2 and 5.5. */
 const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
@@ -63,17 +63,24 @@ export function errorAnswer(status: number, reason: Reason, message: string) {
   } satisfies HttpResponse;
 }
 
-/** Builds the server's own error responses. */
-export type Refusal = (status: number, reason: Reason, message: string) => HttpResponse;
+/** Builds the server's own error responses. `head`: of the request, if it could be read. */
+export type Refusal = (
+  status: number,
+  reason: Reason,
+  message: string,
+  head?: HttpHead,
+) => HttpResponse;
 
-/** 413. */
-export function tooLargeAnswer(bytesMax: number, refusal: Refusal): HttpResponse {
-  return refusal(413, "body_too_large", `expected a body of at most ${bytesMax} bytes`);
+/** 413. `got`: bytes that were announced, or "more" if they are not known. */
+export function tooLargeAnswer(bytesMax: number, got: number | "more", refusal: Refusal) {
+  const message = `expected a body of at most ${bytesMax} bytes, got ${got}`;
+  return refusal(413, "body_too_large", message);
 }
 
 /** 415, with the codings that are accepted (RFC 9110, 12.5.3). */
-export function encodedAnswer(refusal: Refusal): HttpResponse {
-  const answer = refusal(415, "request_invalid", "Content-Encoding: expected an uncompressed body");
+export function encodedAnswer(coding: string, refusal: Refusal): HttpResponse {
+  const message = `Content-Encoding: expected an uncompressed body, got ${quote(coding)}`;
+  const answer = refusal(415, "request_invalid", message);
   return { ...answer, headers: { ...answer.headers, "accept-encoding": "identity" } };
 }
 

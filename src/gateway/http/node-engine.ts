@@ -212,7 +212,6 @@ class NodeApp implements EngineApp, ConnectionHost {
     });
   }
 
-  /** An invalid handshake is answered by ws, which ends the connection. */
   #accept({ route, server }: WebSocketPath, handshake: Handshake): void {
     const { connection, request, rest, userData } = handshake;
     const { socket: tcp } = connection;

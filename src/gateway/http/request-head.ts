@@ -3,6 +3,8 @@
 // request-reader.ts parses every head with it. RFC 9112, sections 3 (request line), 5 (fields) and 6
 // (body). It refuses everything that another program could read in a different way.
 
+import { quote } from "../../core/errors.ts";
+
 /** Why the rest of the connection cannot be read. */
 export interface RequestProblem {
   readonly status: 400 | 431 | 505;
@@ -25,6 +27,7 @@ export interface RequestHead {
   readonly isKeptAlive: boolean;
   /** The client waits for "100 Continue" before it sends the body. */
   readonly expectsContinue: boolean;
+  /** A handshake is a GET; other requests with its headers are ordinary (RFC 9110, 7.8). */
   readonly isWebSocketUpgrade: boolean;
 }
 
@@ -69,7 +72,9 @@ export function parseRequestHead(text: string): RequestHead | RequestProblem {
     isKeptAlive: !hasToken(connection, "close"),
     expectsContinue: header("expect")?.toLowerCase() === "100-continue",
     isWebSocketUpgrade:
-      hasToken(connection, "upgrade") && header("upgrade")?.toLowerCase() === "websocket",
+      method === "GET" &&
+      hasToken(connection, "upgrade") &&
+      header("upgrade")?.toLowerCase() === "websocket",
   };
 }
 
@@ -111,10 +116,12 @@ function bodyBytesOf(header: RequestHead["header"]): number | null | RequestProb
   if (coding !== undefined) {
     if (length !== undefined) return problem("a length or chunks of the body, got both");
     const isChunked = /(?:^|,)[\t ]*chunked$/i.test(coding);
-    return isChunked ? null : problem("no Transfer-Encoding but chunked");
+    return isChunked ? null : problem(`no Transfer-Encoding but chunked, got ${quote(coding)}`);
   }
   if (length === undefined) return 0;
-  return lengthText.test(length) ? Number(length) : problem("one Content-Length");
+  return lengthText.test(length)
+    ? Number(length)
+    : problem(`one Content-Length, got ${quote(length)}`);
 }
 
 /** The absolute form (RFC 9112, 3.2.2) names the server before the path. */

@@ -11,7 +11,7 @@ import {
   parseEndpoint,
 } from "../../core/addresses/addresses.ts";
 import { type Clock, systemClock } from "../../core/clock.ts";
-import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { RareWarning } from "../../core/rare-warning.ts";
 import {
@@ -30,6 +30,7 @@ import { type CallerListener, kernelCallers } from "./caller-network.ts";
 import type { Engine, EngineResponse } from "./engine.ts";
 import { openEngine } from "./open-engine.ts";
 import type { HttpHead, HttpRequest, HttpResponse, HttpServerOptions } from "./types.ts";
+import { handshakeAnswer } from "./web-socket-handshake.ts";
 import { WebSocketPeers } from "./web-socket-peers.ts";
 
 const connectionsMaxDefault = 10_000;
@@ -218,13 +219,14 @@ export class HttpServer {
   #begin(response: EngineResponse, head: HttpHead): void {
     const pending = this.#pendingOf(response, head);
     const ambiguity = ambiguityOf(pending.head);
+    const coding = codingOf(pending.head);
     try {
       if (this.#state !== "open" && !this.#mustHandle(head)) {
-        this.#refuse(pending, closingAnswer(this.#refusal));
+        this.#refuse(pending, closingAnswer(this.#refusalFor(head)));
       } else if (ambiguity !== null) {
-        this.#refuse(pending, this.#refusal(400, "request_invalid", ambiguity));
-      } else if (isEncoded(pending.head)) {
-        this.#refuse(pending, encodedAnswer(this.#refusal));
+        this.#refuse(pending, this.#refusal(400, "request_invalid", ambiguity, head));
+      } else if (coding !== null) {
+        this.#refuse(pending, encodedAnswer(coding, this.#refusalFor(head)));
       } else if (/^(GET|HEAD|OPTIONS)$/.test(pending.head.method)) {
         this.#handle(pending, new Uint8Array(0));
       } else {
@@ -238,6 +240,11 @@ export class HttpServer {
   /** While the server drains: a refusal cannot undo what the fast path has sent. */
   #mustHandle({ fastPath }: HttpHead): boolean {
     return this.#state === "draining" && (fastPath?.connection.isTaken ?? false);
+  }
+
+  /** Only for requests that are refused: a function for each request would cost too much. */
+  #refusalFor(head: HttpHead): Refusal {
+    return (status, reason, message) => this.#refusal(status, reason, message, head);
   }
 
   #pendingOf(response: EngineResponse, head: HttpHead): PendingRequest {
@@ -258,18 +265,17 @@ export class HttpServer {
     const announced = pending.head.header("content-length") ?? "0";
     if (!/^\d{1,15}$/.test(announced)) {
       // Two lengths: a proxy in front of this server may have used the other one.
-      this.#refuse(pending, this.#refusal(400, "request_invalid", "expected one Content-Length"));
+      const message = `expected one Content-Length, got ${quote(announced)}`;
+      this.#refuse(pending, this.#refusal(400, "request_invalid", message, pending.head));
       return;
     }
     const announcedBytes = Number(announced);
     if (announcedBytes > bytesMax) {
       // A client that waits for 100 Continue sends its next request instead of the body.
       const isAwaited = pending.head.header("expect") !== undefined;
-      if (isAwaited || announcedBytes - bytesMax > discardBytesMax) {
-        this.#refuse(pending, tooLargeAnswer(bytesMax, this.#refusal));
-      } else {
-        this.#answer(pending, tooLargeAnswer(bytesMax, this.#refusal));
-      }
+      const answer = tooLargeAnswer(bytesMax, announcedBytes, this.#refusalFor(pending.head));
+      if (isAwaited || announcedBytes - bytesMax > discardBytesMax) this.#refuse(pending, answer);
+      else this.#answer(pending, answer);
       return;
     }
     const body = new BodyBuffer(bytesMax);
@@ -277,8 +283,9 @@ export class HttpServer {
       // Chunks still arrive after the response.
       if (pending.answered || pending.over) return;
       try {
-        if (!body.add(piece)) this.#refuse(pending, tooLargeAnswer(bytesMax, this.#refusal));
-        else if (isLast) this.#handle(pending, body.take());
+        if (!body.add(piece)) {
+          this.#refuse(pending, tooLargeAnswer(bytesMax, "more", this.#refusalFor(pending.head)));
+        } else if (isLast) this.#handle(pending, body.take());
       } catch (thrown) {
         this.#failed(pending, thrown);
       }
@@ -400,10 +407,11 @@ export class HttpServer {
         const pending = this.#pendingOf(response, head);
         try {
           if (this.#state !== "open") {
-            this.#refuse(pending, closingAnswer(this.#refusal));
+            this.#refuse(pending, closingAnswer(this.#refusalFor(head)));
             return;
           }
-          const refusal = route.accept?.(pending.head);
+          const refusal =
+            route.accept?.(pending.head) ?? handshakeAnswer(head, this.#refusalFor(head));
           if (refusal) {
             this.#answer(pending, refusal);
             return;
@@ -442,18 +450,21 @@ function requestOf(head: HttpHead, body: Uint8Array): HttpRequest {
 }
 
 function refusalOf(options: Pick<HttpServerOptions, "refusal">): Refusal {
-  return (...facts) => (options.refusal ? options.refusal(...facts) : errorAnswer(...facts));
+  return (status, reason, message, head) =>
+    options.refusal?.(status, reason, message, head) ?? errorAnswer(status, reason, message);
 }
 
 /** A head that a proxy in front of this server may understand in another way; null: none. */
 function ambiguityOf({ header }: HttpHead): string | null {
-  if (header("host")?.includes(",")) return "expected one Host";
+  const host = header("host");
+  if (host?.includes(",")) return `expected one Host, got ${quote(host)}`;
   const coding = header("transfer-encoding");
   if (coding === undefined || /^\s*chunked\s*$/i.test(coding)) return null;
-  return "expected no Transfer-Encoding but chunked";
+  return `expected no Transfer-Encoding but chunked, got ${quote(coding)}`;
 }
 
-function isEncoded({ header }: HttpHead): boolean {
+/** The coding of a body that is compressed or otherwise encoded; null: none. */
+function codingOf({ header }: HttpHead): string | null {
   const coding = header("content-encoding");
-  return coding !== undefined && !/^\s*(identity)?\s*$/i.test(coding);
+  return coding === undefined || /^\s*(identity)?\s*$/i.test(coding) ? null : coding;
 }

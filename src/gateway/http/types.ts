@@ -128,9 +128,9 @@ export interface HttpServerOptions {
   handle(request: HttpRequest): HttpResponse | Promise<HttpResponse>;
   /**
    * Builds the server's own refusals: 413 for bodies, 503 while it closes. Default: JSON with
-   * `error.reason` and `error.message`.
+   * `error.reason` and `error.message`. `head`: absent if it cannot be read.
    */
-  refusal?(status: number, reason: Reason, message: string): HttpResponse;
+  refusal?(status: number, reason: Reason, message: string, head?: HttpHead): HttpResponse;
   /** Routes by path; "*" serves every path without an entry. */
   readonly webSockets?: Readonly<Record<string, WebSocketRoute>>;
   /** Clock of the message limits. Default: the system's clock. */

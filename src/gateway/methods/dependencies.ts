@@ -5,6 +5,7 @@
 
 import type { AddressRange } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { Reason } from "../../core/errors.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { NodeSockets } from "../../core/json-rpc/node.ts";
 import type { Logger } from "../../core/log.ts";
@@ -24,11 +25,19 @@ import type { TakenRequest } from "../submission/taken-request.ts";
 import type { BundleCommitments, Submissions, SubmitMethod } from "../submission/types.ts";
 import type { Tracker } from "../tracker/types.ts";
 
+type PathRefusal = (
+  reason: Reason,
+  message: string,
+  more?: { readonly headers?: Readonly<Record<string, string>> },
+) => HttpResponse;
+
 /** A path and its handler. */
 export interface Path {
   /** HTTP methods for the header Allow. */
   readonly methods: readonly string[];
   readonly handle: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
+  /** Form of errors that arise before `handle` is called; absent: JSON-RPC. */
+  readonly refusal?: PathRefusal;
 }
 
 /** Further paths on the gateway's listeners: portal, metrics, descriptions. */

@@ -267,6 +267,7 @@ function pathOf(handlers: Readonly<Record<string, Handler>>): Path {
   const allow = Object.keys(handlers).join(", ");
   return {
     methods: everyMethod,
+    refusal,
     handle: (request) => {
       const handler = Object.hasOwn(handlers, request.method)
         ? handlers[request.method]

@@ -150,6 +150,28 @@ describe("the HTTP paths", () => {
     },
   );
 
+  it("return the server's own refusals in the form of the path", async () => {
+    const run = await open();
+    const reasonAt = async (path: string, init: RequestInit): Promise<unknown> => {
+      const { error } = JSON.parse(await (await fetch(run.url(path), init)).text());
+      return error.reason ?? `JSON-RPC ${error.data.reason}`;
+    };
+    const large = { method: "POST", body: "x".repeat(300_000) };
+    const coded = { method: "POST", body: "x", headers: { "content-encoding": "gzip" } };
+    const other = { method: "DELETE" };
+    for (const path of ["/shred-pay", "//shred-pay/"]) {
+      expect(await reasonAt(path, large)).toBe("body_too_large");
+      expect(await reasonAt(path, coded)).toBe("request_invalid");
+      expect(await reasonAt(path, other)).toBe("http_method");
+    }
+    for (const path of ["/tip_floor", "/api/alt_validators", "/api/next_alt_validator/5"]) {
+      expect(await reasonAt(path, other)).toBe("http_method");
+    }
+    for (const path of ["/relay", "/nowhere"]) {
+      expect(await reasonAt(path, large)).toBe("JSON-RPC body_too_large");
+    }
+  });
+
   it.each([true, false])("are named for an unknown path; operators: %s", async (mayRead) => {
     const dependencies = { mayRead: () => mayRead, metrics: () => "", checks: () => [] };
     const run = await GatewayRun.open({}, { pages: [new OperatorPages(dependencies)] });

@@ -57,14 +57,14 @@ onEveryEngine((engine) => {
 
   describe("an ambiguous or compressed request is refused", () => {
     it.each([
-      ["two hosts", "Host: b\r\n", 400, "expected one Host"],
+      ["two hosts", "Host: b\r\n", 400, 'expected one Host, got \\"a, b\\"'],
       [
         "a coding before chunked",
         "Transfer-Encoding: gzip, chunked\r\n",
         400,
         "expected no Transfer-Encoding but chunked",
       ],
-      ["a compressed body", "Content-Encoding: gzip\r\n", 415, "Content-Encoding: expected"],
+      ["a compressed body", "Content-Encoding: gzip\r\n", 415, 'uncompressed body, got \\"gzip\\"'],
     ])("with %s", async (_, header, status, message) => {
       const server = await echo();
       const isChunked = header.startsWith("Transfer");

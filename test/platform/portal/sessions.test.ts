@@ -48,11 +48,13 @@ describe("signing in over HTTP", () => {
       ["key=sw_1", 400, "json_invalid"],
       [`{"key":${"[".repeat(2000)}`, 400, "json_invalid"],
       [`{"key":"${"1".repeat(9000)}"}`, 413, "body_too_large"],
+      [`{"key":"${"1".repeat(20_000)}"}`, 413, "body_too_large"],
     ];
     for (const [body, status, reason] of cases) {
       const answer = await harness.ask("POST", "/portal/api/session", { body });
       expect([status, reason]).toEqual([answer.status, answer.json.error.reason]);
       expect(answer.header("set-cookie")).toBe("");
+      expect(answer.header("content-security-policy")).toContain("default-src 'none'");
     }
   });
 
