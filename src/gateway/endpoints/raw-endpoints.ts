@@ -73,7 +73,7 @@ function readRawMethod(query: Query, isEmpty: boolean): RawMethod {
 function frameRefused(at: number, expected: string, got: number): ShredwayError {
   return new ShredwayError(
     "value_invalid",
-    `body at ${at}: expected ${expected}, got ${got} bytes`,
+    `body at ${at}: expected ${expected}, got ${got} ${got === 1 ? "byte" : "bytes"}`,
   );
 }
 
@@ -120,9 +120,12 @@ function textReaders(body: Uint8Array, isSingle: boolean): Reader[] {
   return parts.map((part) => (call, what) => call.admission.read(what, part, "base64"));
 }
 
+function miscounted(expected: string, got: number): ShredwayError {
+  return new ShredwayError("value_invalid", `body: expected ${expected}, got ${got}`);
+}
+
 function checkCount(size: number, max: number): void {
-  if (size >= 1 && size <= max) return;
-  throw new ShredwayError("value_invalid", `body: expected 1 to ${max} transactions, got ${size}`);
+  if (size < 1 || size > max) throw miscounted(`1 to ${max} transactions`, size);
 }
 
 /** sendAlt needs the choice, as its options object is required in JSON. */
@@ -177,7 +180,7 @@ function sendBundle({ call, readers, protection }: RawSubmission): Promise<unkno
 function sendIdeal({ call, readers, protection }: RawSubmission): Promise<unknown> {
   const [first, second] = readers;
   if (!first || !second || readers.length > pairSize) {
-    throw invalid("body", `${pairSize} transactions`, readers.length);
+    throw miscounted(`${pairSize} transactions`, readers.length);
   }
   const pair = [first(call, nameOf(0)), second(call, nameOf(1))] as const;
   return submitIdeal(call, pair, protection, { pair: "body", of: nameOf });
@@ -191,7 +194,7 @@ function sendAlt({ call, query, readers, protection }: RawSubmission): Promise<u
 
 function singleOf([reader]: readonly Reader[]): Reader {
   if (reader) return reader;
-  throw new ShredwayError("value_invalid", "body: expected a transaction");
+  throw miscounted("a transaction", 0);
 }
 
 async function sendTransaction(submission: RawSubmission): Promise<unknown> {

@@ -108,7 +108,7 @@ describe.each(paths)("sendIdeal at /%s", (path) => {
     const { run } = await openPairs();
     const wires = Array.from({ length: count }, (_, i) => one({ tip: 10_000n + BigInt(i) }));
     expect(await run.post(bodyOf(path, wires), url)).toMatchObject(
-      refusal("value_invalid", `body: invalid value ${count}; expected 2 transactions`),
+      refusal("value_invalid", `body: expected 2 transactions, got ${count}`),
     );
     expect(run.submitted).toEqual([]);
   });
