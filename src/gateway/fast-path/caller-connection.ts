@@ -13,8 +13,8 @@ export interface FastPathHost {
   readonly native: NativeFastPath;
   /** Monotonic. */
   nowMs(): number;
-  /** Number of an API key; null: there are too many. */
-  keyNumber(keyId: string): number | null;
+  /** Number of an API key, until all lessons are forgotten. */
+  keyNumber(keyId: string): number;
   /** Sends of a request that was not accepted. */
   abandoned(taken: TakenRequest): void;
 }
@@ -68,9 +68,9 @@ export class CallerConnection implements FastConnection {
     // One that was taken has the known form. Another one may have been late.
     const isKnown = this.#taken || (head === this.#head && this.#host.nowMs() < this.#freshUntilMs);
     if (this.#isClosed || isKnown) return;
-    const key = this.#host.keyNumber(keyId);
     const number = this.#watched();
-    if (key === null || number === null) return;
+    if (number === null) return;
+    const key = this.#host.keyNumber(keyId);
     this.#host.native.learn(number, head, body, isBase58, key, untilNs);
     this.#head = head;
     this.#freshUntilMs = this.#host.nowMs() + freshMs;

@@ -99,8 +99,7 @@ export class FastPath implements FastPathHost, FastPathConnections {
 
   /** Calls that the key may make now, as its limit has them. */
   allow(keyId: string, calls: number): void {
-    const key = this.keyNumber(keyId);
-    if (key !== null && !this.#isClosed) this.native.allow(key, Math.floor(calls));
+    if (!this.#isClosed) this.native.allow(this.keyNumber(keyId), Math.floor(calls));
   }
 
   /** The transaction was submitted in another way: it is not taken any more. */
@@ -117,8 +116,9 @@ export class FastPath implements FastPathHost, FastPathConnections {
     return readTakenRecord(this.#record, wire);
   }
 
-  /** Every connection has to show again that its requests are accepted. */
+  /** Every connection has to show again that its requests are accepted. Nothing has a key's number then. */
   forgetAll(): void {
+    this.#keyNumbers.clear();
     if (!this.#isClosed) this.native.forgetAll();
   }
 
@@ -134,12 +134,15 @@ export class FastPath implements FastPathHost, FastPathConnections {
     return null;
   }
 
-  keyNumber(keyId: string): number | null {
+  keyNumber(keyId: string): number {
     const known = this.#keyNumbers.get(keyId);
     if (known !== undefined) return known;
+    // Numbers are used again, so that keys which are no longer used occupy none for ever.
+    if (this.#keyNumbers.size >= keysMax) this.forgetAll();
     const number = this.#keyNumbers.size;
-    if (number >= keysMax) return null;
     this.#keyNumbers.set(keyId, number);
+    // The calls that are left are those of the key that had the number before.
+    if (!this.#isClosed) this.native.allow(number, 0);
     return number;
   }
 

@@ -81,7 +81,6 @@ export class OfferingConnection {
     // A submission may end after its connection, whose number the next process uses again.
     if (this.#isClosed || nowMs < this.#freshUntilMs) return;
     const key = this.#host.keyNumber(keyId);
-    if (key === null) return;
     this.#freshUntilMs = nowMs + freshMs;
     this.#host.native.watchOffers(this.#facts.id, key, untilNs);
     if (!this.#isWanted) this.#facts.wanted();

@@ -3,10 +3,12 @@
 // Each request is written while the event loop is blocked (fast-caller.ts), so the results do not depend
 // on which thread is faster.
 
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { encodeBase58 } from "../../../src/core/base58.ts";
 import { isObject } from "../../../src/core/values.ts";
+import { FastPath } from "../../../src/gateway/fast-path/fast-path.ts";
 import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
+import { closing } from "../../support/closing.ts";
 import { createdKey } from "../../support/gateway/created-key.ts";
 import { tipAddress } from "../../support/gateway/gateway.ts";
 import { base64, forged } from "../../support/transactions/tipping.ts";
@@ -316,4 +318,23 @@ it("is off if the configuration has it off", async () => {
     expect(body.result).toBe(signatureOf(transfer(i)));
   }
   expect(opened.gateway.snapshot().fastPath).toBeNull();
+});
+
+it("has a number for each of any count of keys, with no calls left of another key", () => {
+  const fastPath = closing(new FastPath({ warn: () => undefined }));
+  const forgotten = vi.spyOn(fastPath.native, "forgetAll");
+  const allowed = vi.spyOn(fastPath.native, "allow");
+  const keysMax = 65_536;
+  for (let i = 0; i < keysMax; i++) expect(fastPath.keyNumber(`key ${i}`)).toBe(i);
+  expect(forgotten).not.toHaveBeenCalled();
+  allowed.mockClear();
+  fastPath.allow("one more", 7);
+  expect(forgotten).toHaveBeenCalledTimes(1);
+  expect(allowed.mock.calls).toEqual([
+    [0, 0],
+    [0, 7],
+  ]);
+  expect([fastPath.keyNumber("key 0"), fastPath.keyNumber("one more")]).toEqual([1, 0]);
+  fastPath.forgetAll();
+  expect(fastPath.keyNumber("key 9")).toBe(0);
 });
