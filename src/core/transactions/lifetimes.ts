@@ -61,6 +61,8 @@ export class Lifetime<T extends object> {
    */
   goneMs: number | null = null;
   goneAgainMs: number | null = null;
+  /** When a query began whose response was that it is valid; null: no such response. */
+  validMs: number | null = null;
   /** Confirmed slot of the first of them. */
   goneSlot = 0n;
   /** After the first of them, the cluster has stopped. */
@@ -190,6 +192,7 @@ export class Lifetimes<T extends object> {
 
   #answered(lifetime: Lifetime<T>, goneSlot: bigint | null, askedMs: number): void {
     if (goneSlot === null) {
+      lifetime.validMs = askedMs;
       lifetime.goneMs = null;
       lifetime.goneAgainMs = null;
     } else if (lifetime.goneMs === null) {

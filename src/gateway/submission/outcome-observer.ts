@@ -11,7 +11,8 @@
 //   it does not know the transaction: one asked after the lifetime was first found to be over, one after
 //   it was found so again. If a transaction landed with the same nonce value, one of each is enough.
 // - A node forgets results after some minutes, unless its whole history is searched. After a time without an
-//   answer, only a search of the history shows that it does not know a transaction.
+//   answer, only a search of the history shows that it does not know a transaction. The history is also
+//   searched, once, if the lifetime was over at the call: the transaction may have landed long before.
 
 import type { Clock } from "../../core/clock.ts";
 import { lifetimeSlots } from "../../core/solana-constants.ts";
@@ -307,10 +308,14 @@ export class OutcomeObserver {
   }
 
   /** Whether the node may have forgotten its result, and a wrong answer would change its state. */
-  #needsHistory({ facts, observedMs, answeredMs }: TrackedTransaction, nowMs: number): boolean {
-    if (nowMs - answeredMs <= answerGapMs) return false;
+  #needsHistory(tracked: TrackedTransaction, nowMs: number): boolean {
+    const { facts, observedMs, answeredMs, acceptedMs } = tracked;
     const lifetime = facts && this.#lifetimes?.of(facts);
-    return observedMs !== null || typeof lifetime?.goneMs === "number";
+    const isGone = typeof lifetime?.goneMs === "number";
+    if (nowMs - answeredMs > answerGapMs) return isGone || observedMs !== null;
+    if (!isGone || !tracked.mayPrecedeCall) return false;
+    // If its lifetime was valid after the call, any landing was recent then, and the cache had it.
+    return lifetime.validMs === null || lifetime.validMs < acceptedMs;
   }
 
   async #ask(
@@ -340,6 +345,7 @@ export class OutcomeObserver {
       // It may have ended, or been revoked, since the question.
       if (tracked.facts && answer !== undefined && isProof(answer, tracked)) {
         tracked.answeredMs = askedMs;
+        if (searchHistory) tracked.mayPrecedeCall = false;
         this.#answered(tracked, answer, askedMs);
       }
       if (tracked.facts) this.#scheduleQuestion(tracked);

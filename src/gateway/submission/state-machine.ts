@@ -454,8 +454,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
     const ageNs = clock.nowNs() - receivedNs;
     const ageMs = ageNs > 0n ? Number(ageNs / nsPerMs) : 0;
     const tracked = new TrackedTransaction(facts, Number(clock.monotonicNs() / nsPerMs) - ageMs);
-    // It may have landed long before the call; sendIdeal checks that the nonce is not spent.
-    if (facts.nonce && method !== "sendIdeal") tracked.answeredMs = Number.NEGATIVE_INFINITY;
+    tracked.mayPrecedeCall = method !== "sendIdeal"; // which checks that the nonce is not spent
     this.#targets.index.addOpen(tracked);
     return tracked;
   }

@@ -90,6 +90,8 @@ export class TrackedTransaction {
   absentMs: number | null = null;
   /** Until then, the node's answers and the time of the call show that it had not ended. */
   answeredMs: number;
+  /** It may have landed long before the call: the node's history was not searched for it. */
+  mayPrecedeCall = true;
   unwatch: (() => void) | null = null;
   isAsked = false;
 

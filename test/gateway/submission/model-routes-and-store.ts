@@ -158,7 +158,7 @@ export class ModelStore {
     const add = async (records: readonly SubmissionRecord[]) => {
       if (records.some((record) => this.records.has(keyOf(record)))) {
         await this.#clock.sleep(this.#random.below(30));
-        return false;
+        return isAlive() ? false : new Promise<boolean>(() => {});
       }
       await put(records);
       return true;

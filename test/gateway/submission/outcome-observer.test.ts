@@ -82,26 +82,51 @@ it("finds a landing in the node's history after the node was not available", asy
   expect(status?.events.map(({ kind }) => kind)).not.toContain("withdrawn");
 });
 
-it("finds the landing of a nonce transaction that is submitted again much later", async () => {
-  const harness = new Harness();
-  const facts = harness.facts(true);
-  forget(harness, [facts]);
-  await harness.submit(facts);
-  await harness.clock.advance(60_000);
-  expect(await harness.state(facts)).toBe("landed finalized");
-});
+it.each([true, false])(
+  "finds a landing long before the call (durable nonce: %s)",
+  async (hasNonce) => {
+    const harness = new Harness();
+    const facts = harness.facts(hasNonce);
+    forget(harness, [facts]);
+    await harness.submit(facts);
+    await harness.clock.advance(60_000);
+    expect(await harness.state(facts)).toBe("landed finalized");
+  },
+);
 
-it("does not search the history while the node answers", async () => {
-  const harness = new Harness();
-  const facts = harness.facts();
-  let searches = 0;
+/** Numbers of signatures in the searches of the history so far, for a node that knows nothing. */
+function searchesOf(harness: Harness): number[] {
+  const searches: number[] = [];
   harness.signatureStatuses = async (signatures, search) => {
-    if (search?.searchHistory) searches++;
+    if (search?.searchHistory) searches.push(signatures.length);
     return signatures.map(() => null);
   };
+  return searches;
+}
+
+it("searches the history once for transactions whose blockhash was over at the call", async () => {
+  const harness = new Harness();
+  const searches = searchesOf(harness);
+  const [facts, other] = [harness.facts(), harness.facts()];
   harness.isBlockhashExpired = true;
   await harness.submit(facts);
+  await harness.submit(other);
   await harness.clock.advance(60_000);
   expect(await harness.state(facts)).toBe("expired blockhash_expired");
-  expect(searches).toBe(0);
+  expect(await harness.state(other)).toBe("expired blockhash_expired");
+  expect(searches.reduce((sum, count) => sum + count, 0)).toBe(2);
+});
+
+it("does not search the history if the blockhash was valid and the node answers", async () => {
+  const harness = new Harness();
+  const searches = searchesOf(harness);
+  const facts = harness.facts();
+  await harness.submit(facts);
+  await harness.clock.advance(30_000);
+  harness.observe(facts, 9n); // in a block that is abandoned
+  await harness.clock.advance(10_000);
+  harness.isBlockhashExpired = true;
+  await harness.clock.advance(60_000);
+  expect(await harness.state(facts)).toBe("expired blockhash_expired");
+  expect(searches).toEqual([]);
 });
