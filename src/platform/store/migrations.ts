@@ -230,6 +230,8 @@ export const migrations: readonly Migration[] = [
     `CREATE INDEX claimed_registrations_dropped ON claimed_registrations (account_id, claimed_ms)
       WHERE counted_order IS NULL`,
   ],
+  // The thresholds of the last checkpoint as JSON; NULL: it was stored without them.
+  ["ALTER TABLE tier_clock ADD COLUMN tiers text"],
 ];
 
 const versionTable = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)";

@@ -90,14 +90,15 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
   }
 
   /**
-   * Continues from the last checkpoint and applies all later events up to now; until then no account has
-   * a tier. Call it once. Rejects like the store; then it does not continue.
+   * Continues from the last checkpoint and applies all later events up to now, under the thresholds of that
+   * checkpoint. Changed thresholds apply from now on. Until then no account has a tier. Call it once. Rejects like the store; then it does not continue.
    */
   async start(): Promise<void> {
     const { store, rules } = this.#options;
     const persisted = await store.load();
     if (persisted) {
-      this.#engine = new TierEngine(rules, persisted);
+      const tiers = persisted.tiers ?? rules.tiers;
+      this.#engine = new TierEngine({ ...rules, tiers }, persisted);
       this.#countedOrder = persisted.countedOrder;
     }
     this.#expiries.begin(this.#engine.evaluatedMs);
@@ -105,6 +106,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     // Counted tips may have times that the wall clock has not reached again.
     this.#lastMs = Math.max(this.#lastMs, this.#engine.evaluatedMs);
     await this.#replayUntil(this.nowMs());
+    this.#engine.adopt(rules);
     this.#sequencer = new TipSequencer(this.#countedOrder);
     this.#events = this.#engine.takeEvents();
     if (this.#closing) return;
@@ -317,6 +319,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     return {
       evaluatedMs: this.#engine.evaluatedMs,
       countedOrder: this.#countedOrder,
+      tiers: this.#options.rules.tiers,
       states: this.#engine.takeStates(),
       events,
     };

@@ -31,7 +31,7 @@ interface Account {
 }
 
 export class TierEngine {
-  readonly #rules: TierRules;
+  #rules: TierRules;
   readonly #accounts = new Map<string, Account>();
   readonly #graces = new GracePeriodQueue<Account>();
   readonly #changed = new Set<Account>();
@@ -144,6 +144,23 @@ export class TierEngine {
       this.#downgrade(index.member, endMs);
     }
     this.#evaluatedMs = toMs;
+  }
+
+  /**
+   * Applies changed rules from the last evaluated time on: a removed tier becomes the one that the sum
+   * reaches.
+   */
+  adopt(rules: TierRules): void {
+    const accounts = Array.from(this.#accounts.values(), (account) => ({
+      account,
+      tier: this.#nameOf(account.level),
+    }));
+    this.#rules = rules;
+    for (const { account, tier } of accounts) {
+      account.level = rules.tiers.findIndex(({ name }) => name === tier);
+      if (account.level < 0) this.#endGrace(account);
+    }
+    for (const { account, tier } of accounts) this.#reconsider(account.accountId, tier);
   }
 
   /** Events since the last call, in order. */

@@ -9,7 +9,7 @@ import type { CountedTip } from "../registrations/registration-types.ts";
 
 export type { CountedTip } from "../registrations/registration-types.ts";
 
-interface TierRule {
+export interface TierRule {
   readonly name: string;
   /** Threshold of the sum in the window; reached at equality. */
   readonly thresholdLamports: bigint;
@@ -67,6 +67,8 @@ export interface TierCheckpoint {
   readonly evaluatedMs: number;
   /** All counted tips up to this order number are included, and no later ones. */
   readonly countedOrder: bigint;
+  /** The thresholds that gave these states. */
+  readonly tiers: readonly TierRule[];
   /** States that changed since the last checkpoint. */
   readonly states: readonly TierState[];
   /** Events since the last checkpoint, in order. */
@@ -108,6 +110,8 @@ export interface TierStore {
   load(): Promise<{
     readonly evaluatedMs: number;
     readonly countedOrder: bigint;
+    /** null: an older version stored it without them. */
+    readonly tiers: readonly TierRule[] | null;
     readonly states: readonly TierState[];
   } | null>;
   /** Atomic; durable when it settles. False: `epoch` is over, and nothing was changed. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { TierCheckpoint, TierStore } from "../../../src/shreds/tiers/types.ts";
+import type { TierCheckpoint, TierRules, TierStore } from "../../../src/shreds/tiers/types.ts";
 import { Bench, day, hour, rules } from "./leader-tiers-bench.ts";
 import { RestartableClock } from "./restartable-clock.ts";
 
@@ -57,6 +57,51 @@ describe("the tier engine over time", () => {
       ["upgraded", startMs],
       ["grace_started", startMs + day],
       ["downgraded", startMs + 2 * day],
+    ]);
+  });
+
+  it("applies changed thresholds from its start on, not from the last checkpoint", async () => {
+    const bench = await new Bench().started();
+    const startMs = bench.wallMs;
+    bench.count(300n);
+    bench.count(100n, { accountId: "b" });
+    const changed = (lamports: bigint): TierRules => ({
+      ...rules,
+      tiers: [{ name: "tier-1", thresholdLamports: lamports }],
+    });
+    // The last checkpoint is 20 hours old when the service ends.
+    await bench.manual.advance(20 * hour);
+    await bench.restart(0, { rules: changed(400n) });
+    expect(bench.accounting.view("a")).toMatchObject({
+      tier: "tier-1",
+      graceSinceMs: startMs + 20 * hour,
+    });
+    // The tips left under the threshold that was valid then, so "b" never reached a tier.
+    await bench.restart(25 * hour, { rules: changed(50n) });
+    expect(bench.accounting.tierOf("a")).toBeNull();
+    expect(bench.accounting.tierOf("b")).toBeNull();
+    expect(bench.kinds).toEqual([
+      ["upgraded", startMs],
+      ["grace_started", startMs + 20 * hour],
+      ["downgraded", startMs + 44 * hour],
+    ]);
+  });
+
+  it("applies changed thresholds again if it is killed before they are stored", async () => {
+    const bench = await new Bench().started();
+    const startMs = bench.wallMs;
+    bench.count(300n);
+    await bench.manual.advance(hour);
+    const raised = { ...rules, tiers: [{ name: "tier-1", thresholdLamports: 400n }] };
+    bench.store.faults.writes = true;
+    await bench.restart(0, { rules: raised });
+    expect(bench.accounting.view("a").graceSinceMs).toBe(startMs + hour);
+    bench.store.faults.writes = false;
+    await bench.restart(hour, { rules: raised });
+    expect(bench.accounting.view("a").graceSinceMs).toBe(startMs + 2 * hour);
+    expect(bench.kinds).toEqual([
+      ["upgraded", startMs],
+      ["grace_started", startMs + 2 * hour],
     ]);
   });
 

@@ -12,6 +12,7 @@ import type {
 export interface Saved {
   readonly evaluatedMs: number;
   readonly countedOrder: bigint;
+  readonly tiers: TierCheckpoint["tiers"] | null;
   readonly states: ReadonlyMap<string, TierState>;
   /** Events by account, ascending by number. */
   readonly events: ReadonlyMap<string, readonly TierEvent[]>;
@@ -33,8 +34,8 @@ export function applied(saved: Saved | null, checkpoint: TierCheckpoint): Saved 
     if (before.some(({ number }) => number === event.number)) continue;
     events.set(event.accountId, [...before, event]);
   }
-  const { evaluatedMs, countedOrder } = checkpoint;
-  return { evaluatedMs, countedOrder, states, events };
+  const { evaluatedMs, countedOrder, tiers } = checkpoint;
+  return { evaluatedMs, countedOrder, tiers, states, events };
 }
 
 function isBehind(tip: CountedTip, place: { registeredMs: number; order: bigint }): boolean {

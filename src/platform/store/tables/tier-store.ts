@@ -4,6 +4,14 @@
 // writes. A checkpoint is one transaction, durable when it settles. It first updates the clock's row if
 // that still has its epoch; of two nodes that both claim to be the leader, only the later one can write.
 
+import { quote, ShredwayError } from "../../../core/errors.ts";
+import {
+  isJsonArray,
+  isJsonObject,
+  type Json,
+  readJson,
+  writeJson,
+} from "../../../core/json-rpc/json-text.ts";
 import {
   type CountedTip,
   type TierChanges,
@@ -11,6 +19,7 @@ import {
   type TierEvent,
   type TierNews,
   type TierNewsListener,
+  type TierRule,
   type TierState,
   type TierStore,
   tierEventKinds,
@@ -29,14 +38,15 @@ import {
 import { onNewsOf } from "../topics.ts";
 
 /** The first term begins before any checkpoint. */
-const selectClock = `SELECT evaluated_ms, counted_order FROM tier_clock
+const selectClock = `SELECT evaluated_ms, counted_order, tiers FROM tier_clock
   WHERE id = 1 AND (evaluated_ms <> 0 OR counted_order <> 0 OR checkpoint <> 0)`;
 const selectTerm = "SELECT epoch, checkpoint FROM tier_clock WHERE id = 1";
 const beginFirstTerm = `INSERT INTO tier_clock (id, evaluated_ms, counted_order, epoch)
   VALUES (1, 0, 0, 1) ON CONFLICT (id) DO NOTHING`;
 const beginTerm = "UPDATE tier_clock SET epoch = $1 WHERE id = 1 AND epoch = $2";
 const moveClock = `UPDATE tier_clock
-  SET evaluated_ms = $1, counted_order = $2, checkpoint = checkpoint + 1 WHERE id = 1 AND epoch = $3`;
+  SET evaluated_ms = $1, counted_order = $2, checkpoint = checkpoint + 1, tiers = $4
+  WHERE id = 1 AND epoch = $3`;
 const stateColumns = "account_id, tier, grace_since_ms, sum_lamports, event_count";
 /** Rows of one read; blocks the event loop for a few milliseconds only. */
 const statesPerRead = 5000;
@@ -125,6 +135,25 @@ function storedSum(sumLamports: bigint): bigint {
   return sumLamports > sumMax ? sumMax : sumLamports;
 }
 
+function tierOf(value: Json): TierRule {
+  const { name, thresholdLamports } = isJsonObject(value) ? value : {};
+  const isSafe = typeof thresholdLamports === "number" && Number.isSafeInteger(thresholdLamports);
+  const lamports = isSafe ? BigInt(thresholdLamports) : thresholdLamports;
+  if (typeof name === "string" && typeof lamports === "bigint") {
+    return { name, thresholdLamports: lamports };
+  }
+  throw new ShredwayError("store_failed", `the store: expected a tier, got ${quote(value)}`);
+}
+
+function tiersOf(text: string | null): TierRule[] | null {
+  const tiers = text === null ? [] : readJson(text, 2);
+  if (isJsonArray(tiers)) return text === null ? null : tiers.map(tierOf);
+  throw new ShredwayError(
+    "store_failed",
+    `the store: expected a list of tiers, got ${quote(text)}`,
+  );
+}
+
 function puttingOf({
   accountId,
   tier,
@@ -208,12 +237,17 @@ export class SqlTierStore implements TierStore {
     const [clock] = await this.#driver.query(selectClock, []);
     if (!clock) return null;
     const states = await this.#allStates();
-    return { evaluatedMs: Number(integerAt(clock, 0)), countedOrder: integerAt(clock, 1), states };
+    return {
+      evaluatedMs: Number(integerAt(clock, 0)),
+      countedOrder: integerAt(clock, 1),
+      tiers: tiersOf(textOrNullAt(clock, 2)),
+      states,
+    };
   }
 
   async checkpoint(checkpoint: TierCheckpoint, epoch: bigint): Promise<boolean> {
-    const { evaluatedMs, countedOrder, states, events } = checkpoint;
-    const params = [BigInt(evaluatedMs), countedOrder, epoch];
+    const { evaluatedMs, countedOrder, tiers, states, events } = checkpoint;
+    const params = [BigInt(evaluatedMs), countedOrder, epoch, writeJson(tiers)];
     const clock = { sql: moveClock, params, mustChange: true };
     const statements = [clock, ...states.map(puttingOf), ...events.map(additionOf)];
     const news = newsOf(checkpoint);

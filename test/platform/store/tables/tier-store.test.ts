@@ -42,6 +42,7 @@ const event: fc.Arbitrary<TierEvent> = fc.record({
 const checkpoint: fc.Arbitrary<TierCheckpoint> = fc.record({
   evaluatedMs: ms,
   countedOrder: amount,
+  tiers: fc.array(fc.record({ name: text, thresholdLamports: amount }), { maxLength: 3 }),
   states: fc.array(state, { maxLength: 4 }),
   events: fc.array(event, { maxLength: 8 }),
 });
@@ -69,9 +70,11 @@ function tipOf(order: bigint, registeredMs: number): CountedTip {
   };
 }
 
+const tiers = [{ name: "tier-1", thresholdLamports: 200n }];
 const emptyCheckpoint: TierCheckpoint = {
   evaluatedMs: 1000,
   countedOrder: 5n,
+  tiers,
   states: [],
   events: [],
 };
@@ -112,10 +115,11 @@ onEachDatabase((databases) => {
             return;
           }
           const byId = (a: TierState, b: TierState) => (a.accountId < b.accountId ? -1 : 1);
-          const { evaluatedMs, countedOrder } = last;
+          const { evaluatedMs, countedOrder, tiers: stored } = last;
           expect(loaded).toEqual({
             evaluatedMs,
             countedOrder,
+            tiers: stored,
             states: [...states.values()].toSorted(byId),
           });
           for (const id of ["a_1", "a_2", "a_3"]) {
@@ -140,9 +144,14 @@ onEachDatabase((databases) => {
         sumLamports: 1n,
         eventCount: 1n,
       };
-      const wrong = { evaluatedMs: 2000, countedOrder: 6n, states: [one], events: [tooLarge] };
+      const wrong = { ...emptyCheckpoint, evaluatedMs: 2000, states: [one], events: [tooLarge] };
       await expect(store.checkpoint(wrong, 1n)).rejects.toMatchObject({ reason: "store_failed" });
-      expect(await store.load()).toEqual({ evaluatedMs: 1000, countedOrder: 5n, states: [] });
+      expect(await store.load()).toEqual({
+        evaluatedMs: 1000,
+        countedOrder: 5n,
+        tiers,
+        states: [],
+      });
     });
 
     it("limit a sum to the largest value", async () => {
@@ -217,28 +226,30 @@ onEachDatabase((databases) => {
       const late = {
         evaluatedMs: 9000,
         countedOrder: 9n,
+        tiers: [],
         states: [stateOf("a_1"), stateOf("a_2")],
         events: [eventOf(1n)],
       };
       expect(await store.checkpoint(late, 1n)).toBe(false);
       expect(await store.checkpoint(late, 3n)).toBe(false);
-      expect(await store.load()).toEqual({ evaluatedMs: 1000, countedOrder: 5n, states });
+      expect(await store.load()).toEqual({ evaluatedMs: 1000, countedOrder: 5n, tiers, states });
       expect(await store.events("a_1", null, 9)).toEqual([]);
       const [old, present] = await Promise.all([
         store.checkpoint(late, 1n),
         store.checkpoint({ ...emptyCheckpoint, evaluatedMs: 2000 }, 2n),
       ]);
       expect([old, present]).toEqual([false, true]);
-      expect(await store.load()).toEqual({ evaluatedMs: 2000, countedOrder: 5n, states });
+      expect(await store.load()).toEqual({ evaluatedMs: 2000, countedOrder: 5n, tiers, states });
     });
 
     it("continue from a checkpoint of a version without terms", async () => {
       const { store, driver } = await open();
       const sql = "UPDATE tier_clock SET evaluated_ms = 7, counted_order = 0, epoch = 0";
       await driver.transaction([{ sql, params: [] }], "durable");
-      expect(await store.load()).toEqual({ evaluatedMs: 7, countedOrder: 0n, states: [] });
+      const old = { evaluatedMs: 7, countedOrder: 0n, tiers: null, states: [] };
+      expect(await store.load()).toEqual(old);
       expect(await store.takeOver()).toBe(1n);
-      expect(await store.load()).toEqual({ evaluatedMs: 7, countedOrder: 0n, states: [] });
+      expect(await store.load()).toEqual(old);
     });
 
     it("return the changes since a checkpoint, or all states", async () => {
