@@ -47,7 +47,9 @@ export class SocketConnection {
   }
 
   queue(transport: SocketTransport, message: Uint8Array): void {
-    this.#queue.push({ transport, message });
+    // A small message is a view of a pool. While it waits, it would keep all of the pool.
+    const isWaiting = this.#socket.waitingBytes >= writeBytes;
+    this.#queue.push({ transport, message: isWaiting ? new Uint8Array(message) : message });
   }
 
   flush(): void {
