@@ -109,3 +109,17 @@ export async function overflowing(page: Page, selector: string): Promise<string[
     .filter((each) => each.scrollWidth > each.clientWidth + 1)
     .map((each) => each.outerHTML.slice(0, 120))`);
 }
+
+/** Choices of lists whose text does not fit beside the arrow. */
+export async function clippedChoices(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(`[...document.querySelectorAll("select")].flatMap((list) => {
+    const style = getComputedStyle(list);
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = style.font;
+    const arrow = 20;
+    const room =
+      list.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - arrow;
+    return [...list.options].filter(({ text }) => pen.measureText(text).width > room)
+      .map(({ text }) => text);
+  })`);
+}

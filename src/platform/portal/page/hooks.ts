@@ -116,9 +116,11 @@ export function useLoaded<T>(load: () => Promise<T>): [loaded: Loaded<T>, again:
   return [loaded, again];
 }
 
-interface Action {
+export interface Action {
   readonly isBusy: boolean;
   readonly failure: string | null;
+  /** The failure is about a value of the user, not about the service. */
+  readonly isInputRefused: boolean;
   readonly run: (work: () => Promise<void>) => Promise<void>;
 }
 
@@ -127,6 +129,7 @@ export function useAction(): Action {
   const calls = useCalls();
   const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState<string | null>(null);
+  const [isInputRefused, setInputRefused] = useState(false);
   const run = useCallback(
     async (work: () => Promise<void>) => {
       setBusy(true);
@@ -135,12 +138,13 @@ export function useAction(): Action {
         await calls(work());
       } catch (error) {
         setFailure(messageOf(error));
+        setInputRefused(error instanceof ApiError && error.status === 400);
       }
       setBusy(false);
     },
     [calls],
   );
-  return { isBusy, failure, run };
+  return { isBusy, failure, isInputRefused, run };
 }
 
 /** The element's width in CSS pixels; 0 before the first measurement. */

@@ -95,14 +95,16 @@ export function Loading({ lines = 3 }: { readonly lines?: number }): JSX.Element
 }
 
 interface FailureProps {
+  /** For the field that the failure is about. */
+  readonly id?: string;
   readonly message: string | null;
   readonly again?: () => void;
 }
 
 /** Announced immediately; renders nothing without a message. */
-export function Failure({ message, again }: FailureProps): JSX.Element {
+export function Failure({ id, message, again }: FailureProps): JSX.Element {
   return (
-    <div role="alert">
+    <div id={id} role="alert">
       {message === null ? null : (
         <p class="failure">
           {message}

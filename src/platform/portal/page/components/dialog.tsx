@@ -3,8 +3,9 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
-import { useAction } from "../hooks.ts";
+import { type Action, useAction } from "../hooks.ts";
 import { Failure } from "./basics.tsx";
+import { useFailureFocus } from "./refused-field.ts";
 
 interface DialogProps {
   readonly title: string;
@@ -38,10 +39,12 @@ export function Dialog({ title, isHeld = false, onClose, children }: DialogProps
   );
 }
 
+/** The element with the failure of the open dialog. */
+export const dialogFailureId = "dialog-failure";
+
 interface DialogFormProps {
   readonly verb: string;
-  readonly isBusy: boolean;
-  readonly failure: string | null;
+  readonly action: Omit<Action, "run">;
   readonly onClose: () => void;
   readonly onSubmit: () => void;
   readonly children: ComponentChildren;
@@ -50,25 +53,25 @@ interface DialogFormProps {
 /** A form in a dialog, with its failure and its buttons. */
 export function DialogForm({
   verb,
-  isBusy,
-  failure,
+  action,
   onClose,
   onSubmit,
   children,
 }: DialogFormProps): JSX.Element {
+  const form = useFailureFocus<HTMLFormElement>(action);
   const submit = (event: Event) => {
     event.preventDefault();
     onSubmit();
   };
   return (
-    <form onSubmit={submit}>
+    <form ref={form} onSubmit={submit}>
       {children}
-      <Failure message={failure} />
+      <Failure id={dialogFailureId} message={action.failure} />
       <div class="buttons">
         <button type="button" onClick={onClose}>
           Cancel
         </button>
-        <button type="submit" class="primary" disabled={isBusy}>
+        <button type="submit" class="primary" data-again disabled={action.isBusy}>
           {verb}
         </button>
       </div>
@@ -88,6 +91,7 @@ interface ConfirmProps {
 /** Asks for confirmation of an action that cannot be undone. */
 export function Confirm({ title, verb, onClose, work, children }: ConfirmProps): JSX.Element {
   const action = useAction();
+  const buttons = useFailureFocus<HTMLDivElement>(action);
   const go = () =>
     action.run(async () => {
       await work();
@@ -97,11 +101,17 @@ export function Confirm({ title, verb, onClose, work, children }: ConfirmProps):
     <Dialog title={title} onClose={onClose}>
       {children}
       <Failure message={action.failure} />
-      <div class="buttons">
+      <div ref={buttons} class="buttons">
         <button type="button" onClick={onClose}>
           Cancel
         </button>
-        <button type="button" class="danger" disabled={action.isBusy} onClick={() => void go()}>
+        <button
+          type="button"
+          class="danger"
+          data-again
+          disabled={action.isBusy}
+          onClick={() => void go()}
+        >
           {verb}
         </button>
       </div>

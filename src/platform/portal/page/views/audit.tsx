@@ -7,6 +7,7 @@ import { call, monthExport } from "../api.ts";
 import { type Registration, registrations, type TierEvent, tierEvents } from "../call-readers.ts";
 import { after, nowMs } from "../clock.ts";
 import { Badge, Empty, Failure, LoadedPart, Panel, Sol, When } from "../components/basics.tsx";
+import { fieldAttributes, useFailureFocus } from "../components/refused-field.ts";
 import { type Column, Rows, Table } from "../components/rows.tsx";
 import { type Loaded, useAction, useLoaded } from "../hooks.ts";
 import { displayText, tierEventText } from "../timeline.ts";
@@ -84,10 +85,11 @@ function MonthExport(): JSX.Element {
   const [month, setMonth] = useState(now);
   const id = useId();
   const action = useAction();
+  const form = useFailureFocus<HTMLDivElement>(action);
   const download = () =>
     action.run(async () => save(await monthExport(month), `shredway-${month}.csv`));
   return (
-    <div class="buttons export">
+    <div ref={form} class="buttons export">
       <label for={id}>Month</label>
       <input
         id={id}
@@ -95,12 +97,13 @@ function MonthExport(): JSX.Element {
         max={now}
         value={month}
         placeholder="YYYY-MM"
+        {...fieldAttributes(action.isInputRefused, `${id}-failure`)}
         onInput={({ currentTarget }) => setMonth(currentTarget.value)}
       />
-      <button type="button" disabled={action.isBusy} onClick={() => void download()}>
+      <button type="button" data-again disabled={action.isBusy} onClick={() => void download()}>
         Export CSV
       </button>
-      <Failure message={action.failure} />
+      <Failure id={`${id}-failure`} message={action.failure} />
     </div>
   );
 }

@@ -5,18 +5,25 @@ import { useRef, useState } from "preact/hooks";
 import { call } from "../api.ts";
 import { done } from "../call-readers.ts";
 import { Snippet } from "../components/copy-button.tsx";
-import { Dialog, DialogForm } from "../components/dialog.tsx";
+import { Dialog, DialogForm, dialogFailureId } from "../components/dialog.tsx";
+import { fieldAttributes, refusedField } from "../components/refused-field.ts";
 import { useAction, useSessionContext, useTopic } from "../hooks.ts";
 import { captureCommand, listenCommand, pythonReceiver } from "../receiver-commands.ts";
 
-function RegionField({ regions }: { readonly regions: readonly string[] }): JSX.Element {
+interface RegionProps {
+  readonly regions: readonly string[];
+  readonly isRefused: boolean;
+}
+
+function RegionField({ regions, isRefused }: RegionProps): JSX.Element {
+  const attributes = fieldAttributes(isRefused, dialogFailureId);
   return (
     <>
       <label for="region">Region</label>
       {regions.length === 0 ? (
-        <input id="region" name="region" required autocomplete="off" />
+        <input id="region" name="region" required autocomplete="off" {...attributes} />
       ) : (
-        <select id="region" name="region">
+        <select id="region" name="region" {...attributes}>
           {regions.map((region) => (
             <option key={region}>{region}</option>
           ))}
@@ -60,6 +67,7 @@ export function AddDialog({ onClose }: { readonly onClose: () => void }): JSX.El
   const regions = useRegions();
   const fields = useRef<HTMLDivElement>(null);
   const action = useAction();
+  const refused = refusedField(action, ["address", "region"]);
   const add = () => {
     const region = fieldOf(fields.current, "region");
     const address = fieldOf(fields.current, "address");
@@ -71,13 +79,7 @@ export function AddDialog({ onClose }: { readonly onClose: () => void }): JSX.El
   };
   return (
     <Dialog title="Add a destination" onClose={onClose}>
-      <DialogForm
-        verb="Add"
-        isBusy={action.isBusy}
-        failure={action.failure}
-        onClose={onClose}
-        onSubmit={() => void add()}
-      >
+      <DialogForm verb="Add" action={action} onClose={onClose} onSubmit={() => void add()}>
         <div ref={fields} class="fields">
           <label for="address">Address</label>
           <input
@@ -87,7 +89,7 @@ export function AddDialog({ onClose }: { readonly onClose: () => void }): JSX.El
             autocomplete="off"
             spellcheck={false}
             placeholder="192.0.2.10:9001"
-            aria-describedby="address-note"
+            {...fieldAttributes(refused === "address", dialogFailureId, "address-note")}
             onInput={({ currentTarget }) => setTyped(currentTarget.value)}
           />
           <p id="address-note" class="muted small">
@@ -95,7 +97,7 @@ export function AddDialog({ onClose }: { readonly onClose: () => void }): JSX.El
             challenge:
           </p>
           <ReceiverHelp address={typed} />
-          <RegionField regions={regions} />
+          <RegionField regions={regions} isRefused={refused === "region"} />
           <label class="choice">
             <input
               type="checkbox"
@@ -130,13 +132,7 @@ export function ProveDialog({ id, address, onClose }: ProveProps): JSX.Element {
   };
   return (
     <Dialog title={`Verify ${address}`} onClose={onClose}>
-      <DialogForm
-        verb="Verify"
-        isBusy={action.isBusy}
-        failure={action.failure}
-        onClose={onClose}
-        onSubmit={() => void prove()}
-      >
+      <DialogForm verb="Verify" action={action} onClose={onClose} onSubmit={() => void prove()}>
         <p>
           Use this if your receiver cannot answer challenges itself. Capture one challenge on the
           receiving machine. The token is the 16 bytes after <code>SWPROOF1</code>.
@@ -152,6 +148,7 @@ export function ProveDialog({ id, address, onClose }: ProveProps): JSX.Element {
             autocomplete="off"
             spellcheck={false}
             placeholder="00112233445566778899aabbccddeeff"
+            {...fieldAttributes(action.isInputRefused, dialogFailureId)}
           />
         </div>
       </DialogForm>

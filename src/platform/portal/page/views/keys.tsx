@@ -58,13 +58,7 @@ function RotateDialog({ onClose }: { readonly onClose: () => void }): JSX.Elemen
       {made ? (
         <Shown made={made} onClose={onClose} />
       ) : (
-        <DialogForm
-          verb="Rotate"
-          isBusy={action.isBusy}
-          failure={action.failure}
-          onClose={onClose}
-          onSubmit={() => void rotate()}
-        >
+        <DialogForm verb="Rotate" action={action} onClose={onClose} onSubmit={() => void rotate()}>
           <p>
             You get a new key with the same scopes. Your current key stays valid during the overlap.
           </p>

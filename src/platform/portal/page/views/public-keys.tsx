@@ -9,7 +9,8 @@ import { ApiError, call } from "../api.ts";
 import { done, registeredKeys } from "../call-readers.ts";
 import { Badge, Empty, Fact, LoadedPart, NoScope, Panel, When } from "../components/basics.tsx";
 import { CopyButton, Snippet } from "../components/copy-button.tsx";
-import { Confirm, Dialog, DialogForm } from "../components/dialog.tsx";
+import { Confirm, Dialog, DialogForm, dialogFailureId } from "../components/dialog.tsx";
+import { fieldAttributes } from "../components/refused-field.ts";
 import { useAction, useLoaded, useSessionContext } from "../hooks.ts";
 import { counted } from "../units.ts";
 
@@ -19,10 +20,10 @@ interface RegisteredKeysView extends Pick<RegisteredKeys, "account"> {
   readonly publicKeys: readonly Item[];
 }
 
-/** Purposes with their scopes and what such a key does. */
+/** Purposes with their scopes, and who uses such a key for what. A narrow phone shows the whole text. */
 const purposes = [
-  { name: "shredstream", scope: "shreds", use: "ShredStream proxy: receives shreds" },
-  { name: "tpu", scope: "submit", use: "QUIC client: submits transactions" },
+  { name: "shredstream", scope: "shreds", use: "ShredStream proxy (shreds)" },
+  { name: "tpu", scope: "submit", use: "QUIC client (transactions)" },
 ] as const;
 
 function loadPublicKeys(): Promise<RegisteredKeysView> {
@@ -67,8 +68,7 @@ function RegisterDialog({ account, choices, onClose }: RegisterProps): JSX.Eleme
     <Dialog title="Register a public key" onClose={onClose}>
       <DialogForm
         verb="Register"
-        isBusy={action.isBusy}
-        failure={action.failure}
+        action={action}
         onClose={onClose}
         onSubmit={() => void register()}
       >
@@ -100,6 +100,7 @@ function RegisterDialog({ account, choices, onClose }: RegisterProps): JSX.Eleme
             spellcheck={false}
             placeholder={'{"publicKey":"…","purpose":"…","expiresAt":"…","signature":"…"}'}
             onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+            {...fieldAttributes(action.isInputRefused, dialogFailureId)}
           />
         </div>
       </DialogForm>

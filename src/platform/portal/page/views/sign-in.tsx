@@ -4,8 +4,9 @@
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { SessionView } from "../../types.ts";
-import { openSession, signInMessageOf } from "../api.ts";
+import { ApiError, openSession, signInMessageOf } from "../api.ts";
 import { Failure } from "../components/basics.tsx";
+import { fieldAttributes } from "../components/refused-field.ts";
 import { ThemeSwitch } from "../components/theme-switch.tsx";
 
 interface SignInProps {
@@ -19,21 +20,26 @@ export function SignIn({ reason, onSession }: SignInProps): JSX.Element {
   const [isShown, setShown] = useState(false);
   const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState<string | null>(null);
+  const [isKeyRefused, setKeyRefused] = useState(false);
   const submit = async (event: Event) => {
     event.preventDefault();
     const key = input.current?.value.trim() ?? "";
     if (key === "") {
       setFailure("Paste an API key: it begins with sw_.");
+      setKeyRefused(true);
       input.current?.focus();
       return;
     }
     setBusy(true);
     setFailure(null);
+    setKeyRefused(false);
     try {
       onSession(await openSession(key));
     } catch (error) {
       setFailure(signInMessageOf(error));
+      setKeyRefused(error instanceof ApiError && error.status < 429 && error.status >= 400);
       setBusy(false);
+      input.current?.focus();
       input.current?.select();
     }
   };
@@ -59,7 +65,7 @@ export function SignIn({ reason, onSession }: SignInProps): JSX.Element {
             autocapitalize="off"
             spellcheck={false}
             placeholder="sw_…"
-            aria-describedby="key-note"
+            {...fieldAttributes(isKeyRefused, "key-failure", "key-note")}
           />
           <button
             type="button"
@@ -73,7 +79,7 @@ export function SignIn({ reason, onSession }: SignInProps): JSX.Element {
         <p id="key-note" class="muted small">
           The key is sent to this service once. The browser does not store it.
         </p>
-        <Failure message={failure} />
+        <Failure id="key-failure" message={failure} />
         <button type="submit" class="primary" disabled={isBusy}>
           {isBusy ? "Signing in …" : "Sign in"}
         </button>
