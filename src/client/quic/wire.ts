@@ -3,6 +3,7 @@
 // Used by quic-client.ts. The service checks everything else.
 
 import { decodeBase58, encodeBase58 } from "../../core/base58.ts";
+import { base58CharactersMax, base58Only } from "../../core/transactions/transaction-text.ts";
 import { ShredwayCallError } from "../error.ts";
 import type { TransactionInput } from "../types.ts";
 
@@ -12,11 +13,9 @@ const transactionBytesMax = 4096;
 const version1 = 0x81;
 const versionBit = 0x80;
 const signaturesMax = 19;
-const base58CharactersMax = 1683;
 const notBase58 = /[^1-9A-HJ-NP-Za-km-z]/u;
 /** Also padding that is not at the end. */
 const notBase64 = /[^A-Za-z0-9+/=]|=(?!=?$)/u;
-const base58Only = /^[1-9A-HJ-NP-Za-km-z]+$/;
 
 /** The first signature in base58; null: the bytes are not a signed transaction. */
 export function signatureIn(bytes: Uint8Array): string | null {

@@ -11,8 +11,8 @@ export type Encoding = (typeof encodings)[number];
 /** Base64 of 4,096 bytes, the largest transaction. */
 const base64CharactersMax = 5464;
 /** Base58 of 1,232 bytes, the limit of Solana nodes: decoding time grows with the square of the length. */
-const base58CharactersMax = 1683;
-const base58Only = /^[1-9A-HJ-NP-Za-km-z]+$/;
+export const base58CharactersMax = 1683;
+export const base58Only = /^[1-9A-HJ-NP-Za-km-z]+$/;
 
 export interface TransactionReader {
   /** Throws ShredwayError "transaction_invalid" or "transaction_version". */

@@ -26,11 +26,26 @@ export function challengeOf(token: Uint8Array): Uint8Array {
   return new Uint8Array(Buffer.concat([mark, token, explanation]));
 }
 
+function isMarked(datagram: Uint8Array): boolean {
+  return mark.every((byte, i) => datagram[i] === byte);
+}
+
+/**
+ * Longest challenge that receivers recognise: more than today's, for a longer explanation. As in
+ * native/net/receive_filter.h.
+ */
+export const recognisedBytesMax = 64;
+
+/** Whether a receiver recognises it as a challenge, of this or of another version of the service. */
+export function isChallenge(datagram: Uint8Array): boolean {
+  const { length } = datagram;
+  return length >= proofBytesMin && length <= recognisedBytesMax && isMarked(datagram);
+}
+
 /** Whether it may be an answer, by length and mark alone. */
 export function isProofShaped(datagram: Uint8Array): boolean {
   const { length } = datagram;
-  if (length !== proofBytesMin && length !== challengeBytes) return false;
-  return mark.every((byte, i) => datagram[i] === byte);
+  return (length === proofBytesMin || length === challengeBytes) && isMarked(datagram);
 }
 
 /** The token of an answer; null: not an answer. */

@@ -6,21 +6,12 @@
 import { isInRange, parseAddressRange } from "../../core/addresses/addresses.ts";
 import { refusals } from "../../relay/data-plane/report.ts";
 import type { VerdictCounts } from "../../relay/data-plane/snapshot.ts";
+import { isChallenge } from "../../shreds/destinations/ownership-proof.ts";
 import type { FeedOption } from "../listen/feed-options.ts";
 import type { RecordedPacket } from "./feed-recorder.ts";
 
 /** Name in the reasons of packets that do not count as shreds; the relay's verdict. */
 export const challengeReason = "challenge";
-
-const mark = Buffer.from("SWPROOF1", "ascii");
-const challengeBytesMin = 24;
-export const challengeBytesMax = 64;
-
-export function isChallenge(packet: Uint8Array): boolean {
-  const { length } = packet;
-  if (length < challengeBytesMin || length > challengeBytesMax) return false;
-  return mark.equals(packet.subarray(0, mark.length));
-}
 
 export class ChallengeCounts {
   readonly #feeds: readonly FeedOption[];

@@ -2,9 +2,10 @@
 
 import { type Clock, systemClock } from "../../core/clock.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
+import { recognisedBytesMax } from "../../shreds/destinations/ownership-proof.ts";
 import { addressesOf, type FeedOption, type LeaderSource } from "../listen/feed-options.ts";
 import { endOf, every, type Terminal } from "../terminal/terminal.ts";
-import { ChallengeCounts, challengeBytesMax, refusedOf } from "./challenge-counts.ts";
+import { ChallengeCounts, refusedOf } from "./challenge-counts.ts";
 import { FeedRecorder } from "./feed-recorder.ts";
 import { type RacePlan, type RaceResult, showRace } from "./race-display.ts";
 import type { FeedFacts, RaceFacts } from "./race-report.ts";
@@ -159,7 +160,7 @@ class RunningRace {
     for (const trace of this.#recorder.drainTraces()) this.#traces.add(trace);
     // Challenges explain a feed without shreds. Once every feed has some, this costs nothing more.
     if (this.#session.collector.counts.some(({ arrivals }) => arrivals === 0))
-      this.#recorder.drainPackets((packet) => this.#challenges.note(packet), challengeBytesMax);
+      this.#recorder.drainPackets((packet) => this.#challenges.note(packet), recognisedBytesMax);
   }
 
   #now(): number {

@@ -7,6 +7,7 @@ import {
   challengeBytes,
   challengeOf,
   ErrorRun,
+  isChallenge,
   isProofShaped,
   parseToken,
   Round,
@@ -27,6 +28,15 @@ describe("a challenge", () => {
     expect(bytes.subarray(24).toString("latin1")).toBe("shredway: prove this address");
     expect(bytes.length).toBe(challengeBytes);
     expect(bytes.length).toBeLessThanOrEqual(64);
+  });
+
+  it("is recognised by its mark and from 24 to 64 bytes, as the native filter does", () => {
+    const longest = Buffer.concat([challengeOf(token), Buffer.alloc(64)]);
+    const lengths = Array.from({ length: 80 }, (_, i) => i);
+    const recognised = lengths.filter((length) => isChallenge(longest.subarray(0, length)));
+    expect([recognised[0], recognised.at(-1), recognised.length]).toEqual([24, 64, 41]);
+    longest[7] = 0;
+    expect(isChallenge(longest.subarray(0, 52))).toBe(false);
   });
 
   it("is answered only by itself or by its first 24 bytes", () => {
