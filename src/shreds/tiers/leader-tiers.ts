@@ -8,6 +8,7 @@
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
+import { RareWarning } from "../../core/rare-warning.ts";
 import type { ClaimedTip, TierAccounting } from "../registrations/registration-types.ts";
 import { CheckpointWriter } from "./checkpoint-writer.ts";
 import { TierEngine } from "./tier-engine.ts";
@@ -30,6 +31,9 @@ import type {
  */
 const checkIntervalMs = 5000;
 const replayMax = 8192;
+/** A clock that was set back by less is not reported. */
+const behindMaxMs = 60_000;
+const warnEveryMs = 3_600_000;
 
 export interface LeaderTiersOptions {
   readonly rules: TierRules;
@@ -50,6 +54,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
   readonly #expiries: TipExpiryQueue;
   readonly #checkpoints: CheckpointWriter;
   readonly #listeners = new Set<TierListener>();
+  readonly #warning: RareWarning;
   #engine: TierEngine;
   /** null: not started. */
   #sequencer: TipSequencer | null = null;
@@ -69,6 +74,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
   constructor(options: LeaderTiersOptions) {
     const { rules, store, clock, log, epoch } = options;
     this.#options = options;
+    this.#warning = new RareWarning(options, warnEveryMs);
     this.#engine = new TierEngine(rules, { evaluatedMs: 0, states: [] });
     this.#expiries = new TipExpiryQueue({
       ...options,
@@ -269,6 +275,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
       return true;
     });
     this.#evaluate(this.nowMs());
+    this.#checkClock();
     this.#expiries.fill();
     this.#arm();
     const events = this.#engine.takeEvents();
@@ -276,6 +283,19 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     if (events.length > 0) this.#checkpoints.now();
     else if (this.#countedOrder !== before || this.#engine.hasChanged) this.#checkpoints.soon();
     return events;
+  }
+
+  /** After a clock that was ahead, no tip leaves its sum and no tier falls for as long. */
+  #checkClock(): void {
+    const behindMs = this.#lastMs - this.#wallMs();
+    if (behindMs <= behindMaxMs) return;
+    this.#warning.give(() => {
+      const untilText = new Date(this.#lastMs).toISOString();
+      return (
+        `tiers: the clock is ${Math.round(behindMs / 1000)} s behind an earlier time; windows and grace ` +
+        `periods are frozen until ${untilText}; run chronyc tracking`
+      );
+    });
   }
 
   #arm(): void {

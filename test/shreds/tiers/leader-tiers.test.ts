@@ -133,6 +133,20 @@ describe("the tier engine over time", () => {
     });
   });
 
+  it("warns that it is frozen because the wall clock was set back, once an hour", async () => {
+    const bench = await new Bench().started();
+    bench.count(200n);
+    const warnings = () => bench.lines.filter((line) => line.includes("the clock is"));
+    bench.life.set(-60_000);
+    await bench.manual.advance(10_000);
+    expect(warnings()).toEqual([]);
+    bench.life.set(-day);
+    await bench.manual.advance(hour - 1);
+    expect(warnings()).toHaveLength(1);
+    await bench.restart(10_000, { setMs: -day });
+    expect(warnings()).toHaveLength(2);
+  });
+
   it("does not poll for events that are due only after the wall clock recovers", async () => {
     const bench = await new Bench().started();
     bench.count(200n, { registeredMs: bench.wallMs - day + 10 });
