@@ -1,10 +1,12 @@
-// Rates of the requests on open gRPC streams, as high as those of messages on WebSockets.
+// Rates of gRPC requests, as high as those of messages on WebSockets.
 //
-// Owned by stream-service.ts. Each stream has a rate of requests. The streams of an account share a rate of
+// Owned by stream-service.ts. Each open stream has a rate of requests. The streams of an account share a rate of
 // bytes, because the accounts in filters cost the most time. Requests that exceed a rate wait (request-reader.ts).
+// Calls without a stream have a rate of their own: they are refused, because nothing would stop their client.
 
 import type { Clock } from "../../core/clock.ts";
 import type { RequestPace } from "../../core/grpc/request-reader.ts";
+import { GrpcError } from "../../core/grpc/status.ts";
 import { RateBudget } from "../../core/rate-budget.ts";
 
 const requests = { perSecond: 50, burst: 250 } as const;
@@ -13,10 +15,16 @@ const bytes = { perSecond: 1 << 20, burst: 8 << 20 } as const;
 /** Bytes that a request costs in addition to its length. */
 const requestBytes = 64;
 
+interface AccountBudgets {
+  /** Bytes of requests on open streams. */
+  readonly bytes: RateBudget;
+  /** Calls without a stream. */
+  readonly calls: RateBudget;
+}
+
 export class RequestPaces {
   readonly #clock: Clock;
-  /** Budgets of bytes by account. */
-  readonly #accounts = new Map<string, RateBudget>();
+  readonly #accounts = new Map<string, AccountBudgets>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -24,20 +32,44 @@ export class RequestPaces {
 
   /** The pace of a new stream. */
   paceOf(accountId: string, onWait: () => void): RequestPace {
-    const ofAccount = this.#accounts.get(accountId) ?? new RateBudget(bytes, this.#clock);
-    this.#accounts.set(accountId, ofAccount);
     const ofStream = new RateBudget(requests, this.#clock);
     const budgets = [
       { budget: ofStream, costOf: () => 1 },
-      { budget: ofAccount, costOf: (length: number) => length + requestBytes },
+      {
+        budget: this.#budgetsOf(accountId).bytes,
+        costOf: (length: number) => length + requestBytes,
+      },
     ];
     return { budgets, onWait };
   }
 
+  /** Counts a call without a stream. Throws GrpcError "RESOURCE_EXHAUSTED". */
+  countCall(accountId: string): void {
+    const { calls } = this.#budgetsOf(accountId);
+    if (!calls.isOpen) {
+      const detail =
+        `rate limit exceeded: expected at most ${requests.perSecond} calls a second of the account ` +
+        `(burst: ${requests.burst}); retry in 1 s`;
+      throw new GrpcError("RESOURCE_EXHAUSTED", detail);
+    }
+    calls.spend(1);
+  }
+
   /** Forgets accounts without `open` streams whose budgets are full again. */
   prune(open: ReadonlySet<string>): void {
-    for (const [accountId, budget] of this.#accounts) {
-      if (budget.isFull && !open.has(accountId)) this.#accounts.delete(accountId);
+    for (const [accountId, budgets] of this.#accounts) {
+      const isFull = budgets.bytes.isFull && budgets.calls.isFull;
+      if (isFull && !open.has(accountId)) this.#accounts.delete(accountId);
     }
+  }
+
+  #budgetsOf(accountId: string): AccountBudgets {
+    let budgets = this.#accounts.get(accountId);
+    if (!budgets) {
+      const calls = new RateBudget(requests, this.#clock);
+      budgets = { bytes: new RateBudget(bytes, this.#clock), calls };
+      this.#accounts.set(accountId, budgets);
+    }
+    return budgets;
   }
 }

@@ -279,14 +279,14 @@ export class StreamService implements SocketHost, PushHost {
     this.#lookupTables?.close();
   }
 
-  /** Every call needs a key with the scope. */
+  /** Every call needs a key with the scope, and counts against the rate of its account. */
   #authenticated(methods: ReturnType<typeof unaryMethods>): ReturnType<typeof unaryMethods> {
     const { access } = this.#dependencies;
     return Object.fromEntries(
       Object.entries(methods).map(([path, handle]) => [
         path,
         (request) => {
-          authenticate(access, request);
+          this.#paces.countCall(authenticate(access, request).accountId);
           return handle(request);
         },
       ]),

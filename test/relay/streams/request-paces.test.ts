@@ -3,6 +3,7 @@
 import { type ClientHttp2Session, connect } from "node:http2";
 import { describe, expect, it } from "vitest";
 import { FrameReader } from "../../../src/core/grpc/frame-reader.ts";
+import { GrpcChannel } from "../../../src/core/grpc/grpc-channel.ts";
 import { MessageReader, MessageWriter } from "../../../src/core/grpc/protobuf.ts";
 import { frameMessage } from "../../../src/core/grpc/status.ts";
 import { streamPaths } from "../../../src/tools/stream/stream-messages.ts";
@@ -86,6 +87,33 @@ describe("requests on open gRPC streams", () => {
       running.clock.move(1000);
       return calls.every(({ received }) => received.pongs === 1);
     }, "all pongs");
+  });
+});
+
+describe("calls without a stream", () => {
+  it("are refused beyond 50 a second of the account, before they reach a node", async () => {
+    const { service, clock } = await runningStreams();
+    const channel = closing(new GrpcChannel({ url: `http://${service.address}`, clock }));
+    const call = () =>
+      channel.call({
+        path: "/geyser.Geyser/GetVersion",
+        request: new Uint8Array(),
+        metadata: { "x-token": "alice" },
+        timeoutMs: 60_000,
+      });
+    const refused: unknown[] = [];
+    for (let round = 0; round < 100 && refused.length === 0; round++) {
+      const results = await Promise.allSettled(Array.from({ length: 100 }, () => call()));
+      refused.push(...results.flatMap((one) => (one.status === "rejected" ? [one.reason] : [])));
+    }
+    expect(refused[0]).toMatchObject({
+      status: "RESOURCE_EXHAUSTED",
+      detail:
+        "rate limit exceeded: expected at most 50 calls a second of the account (burst: 250); retry in 1 s",
+    });
+    expect(service.status().refusals.get("RESOURCE_EXHAUSTED")).toBe(refused.length);
+    clock.move(1000);
+    expect((await call()).length).toBeGreaterThan(0);
   });
 });
 
