@@ -182,6 +182,8 @@ export class Subscription {
       this.delaySumNs += delayNs;
       delays.add(delayNs / 1e9);
     }
+    // Perhaps no further message follows that the report of a gap could precede.
+    if (this.#gap) this.flush();
     this.onRead();
   }
 

@@ -73,6 +73,18 @@ it("reports a gap of SubscribeEntries in an empty batch, and continues", async (
   expect(running.service.status().ends.get("lagged")).toBe(0);
 });
 
+it("reports a gap as soon as the client reads, even if no message follows", async () => {
+  const running = await runningStreams("queueBytes: 65536");
+  const slow = subscribeEntries(running.service.address, dropping);
+  const fast = subscribeEntries(running.service.address);
+  await inForce(running, 2);
+  slow.pause();
+  await sendUntilDropped(running, () => fast.messages.length);
+  slow.resume();
+  const reported = () => slow.messages.reduce((sum, one) => sum + (one.dropped?.count ?? 0), 0);
+  await until(() => reported() === droppedIn(running), "the report of the gap");
+});
+
 it("reports a gap of SubscribeDeshred as a ping with a name", async () => {
   const running = await runningStreams("queueBytes: 65536");
   const slow = subscribeDeshred(running.service.address, all, { metadata: dropping });
