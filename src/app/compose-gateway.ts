@@ -6,8 +6,10 @@
 import { hostname } from "node:os";
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
+import { connectionLimitsOf } from "../core/configuration/connection-limits.ts";
 import { addressAbove } from "../core/configuration/derived.ts";
 import { nodeNameOf } from "../core/configuration/node-name.ts";
+import { openFilesLimit } from "../core/files.ts";
 import type { Logger } from "../core/log.ts";
 import { KeyRing } from "../gateway/accounts/key-ring.ts";
 import { PublicKeys } from "../gateway/accounts/public-keys.ts";
@@ -318,9 +320,11 @@ function openCertificate({ config, clock, log }: GatewayOptions): TlsCertificate
 }
 
 /** The options of http that apply to every server. Without http: the server's defaults. */
-function serverLimits({ http }: Config): Partial<HttpServerOptions> {
+function serverLimits(config: Config): Partial<HttpServerOptions> {
+  const { http } = config;
   if (!http) return {};
-  const { connectionsMax, engine, keepAliveSeconds } = http;
+  const { engine, keepAliveSeconds } = http;
+  const connectionsMax = connectionLimitsOf(config, openFilesLimit()).http;
   return { connectionsMax, engine, ...(keepAliveSeconds !== undefined && { keepAliveSeconds }) };
 }
 

@@ -4,7 +4,9 @@
 import { parseAddress } from "../core/addresses/addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
+import { connectionLimitsOf } from "../core/configuration/connection-limits.ts";
 import { ShredwayError } from "../core/errors.ts";
+import { openFilesLimit } from "../core/files.ts";
 import type { Logger } from "../core/log.ts";
 import type { KeyRing } from "../gateway/accounts/key-ring.ts";
 import type { Callers } from "../gateway/endpoints/callers.ts";
@@ -107,6 +109,7 @@ export function openStreams({
     streams: relay.relay.streams,
     certificate: streams.tls && new TlsCertificate(streams.tls, { clock, log, section: "streams" }),
     access,
+    connectionsMax: connectionLimitsOf(config, openFilesLimit()).streams,
     destinations: pushDestinationsOf(shreds),
     chain: {
       slot: () => relay.slots.slotClock.slotAt(clock.nowNs()),

@@ -5,6 +5,7 @@
 
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
+import { connectionLimitsOf } from "../core/configuration/connection-limits.ts";
 import { messageOf } from "../core/errors.ts";
 import { openFilesLimit } from "../core/files.ts";
 import type { Logger } from "../core/log.ts";
@@ -351,7 +352,7 @@ export class GatewayService {
       gateway: {
         requests: endpoints.counts,
         connections: this.#server?.connections ?? 0,
-        connectionsMax: this.#config.http?.connectionsMax ?? 0,
+        connectionsMax: connectionLimitsOf(this.#config, openFilesLimit()).http,
         connectionsOverLimit: this.#server?.connectionsOverLimit ?? 0,
         certificateExpiresMs: certificate?.material.expiresMs ?? null,
         webSockets: this.#server?.webSockets ?? [],

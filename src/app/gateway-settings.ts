@@ -6,8 +6,11 @@
 
 import { parseAddressRange } from "../core/addresses/addresses.ts";
 import type { Config } from "../core/configuration/configuration.ts";
-import { connectionsLimitOf } from "../core/configuration/derived.ts";
-import { openFilesLeast } from "../core/files.ts";
+import {
+  callerFilesOf,
+  connectionLimitsOf,
+  ownFilesOf,
+} from "../core/configuration/connection-limits.ts";
 import { parsePubkey, pubkeyBytes } from "../core/primitives.ts";
 import type { ApiKey } from "../gateway/accounts/types.ts";
 import type { GatewaySettings, Region } from "../gateway/methods/dependencies.ts";
@@ -219,14 +222,16 @@ export function databaseChangeWarning(restartKeys: readonly string[]): string | 
 }
 
 /** `limit`: files that the process may have open; null: unknown. */
-export function openFilesWarnings({ http }: Pick<Config, "http">, limit: number | null): string[] {
+export function openFilesWarnings(config: Config, limit: number | null): string[] {
+  const { http, relay } = config;
   if (!http || limit === null) return [];
-  const connections = connectionsLimitOf(http);
-  const needed = connections + openFilesLeast;
-  if (limit >= needed) return [];
+  const effective = connectionLimitsOf(config, limit).http;
+  if (effective === http.connectionsMax) return [];
+  const own = ownFilesOf(relay.workers, relay.listen.length);
   return [
-    `gateway: http.connectionsMax allows ${connections} connections, but this process may open only ${limit} files: ` +
-      "when none is left, new connections are reset, and partners and /health/ready cannot be reached; " +
-      `expected a limit of at least ${needed} (LimitNOFILE= in the systemd unit), or a smaller http.connectionsMax`,
+    `gateway: http.connectionsMax is ${http.connectionsMax}, but each listener accepts only ${effective} connections, ` +
+      `because this process may open only ${limit} files, and partners, health checks and the service itself need ` +
+      `${own} of them; expected a limit of at least ${own + callerFilesOf(config)} (LimitNOFILE= in the systemd unit), ` +
+      "or a smaller http.connectionsMax",
   ];
 }

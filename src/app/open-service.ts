@@ -8,6 +8,8 @@ import type { Server } from "node:net";
 import { readOwnAddresses } from "../core/addresses/own-addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import { type Config, loadConfig } from "../core/configuration/configuration.ts";
+import { connectionLimitsOf } from "../core/configuration/connection-limits.ts";
+import { openFilesLimit } from "../core/files.ts";
 import type { Logger } from "../core/log.ts";
 import { TlsCertificate } from "../gateway/http/tls-certificate.ts";
 import { fetchDestinations } from "../platform/solana/destination-list.ts";
@@ -93,11 +95,12 @@ function openSubscribers(
   config: NonNullable<Config["shredstream"]>,
   relay: RelayService,
   shreds: ShredSalesService | null,
-  { clock, log, subscriberSocket }: ServiceDependencies,
+  { config: whole, clock, log, subscriberSocket }: ServiceDependencies,
 ): SubscriberService {
   const subscribers = new SubscriberService({
     config,
     socket: subscriberSocket,
+    connectionsMax: connectionLimitsOf(whole, openFilesLimit()).subscribers,
     certificate:
       config.tls && new TlsCertificate(config.tls, { clock, log, section: "shredstream" }),
     allowPrivate: () => relay.config.allowPrivateDestinations,

@@ -114,7 +114,7 @@ it("changes the read methods without a restart", () => {
 });
 
 it("warns if the process may open fewer files than HTTP accepts connections", () => {
-  const { http } = completeConfig({
+  const config = completeConfig({
     relay: { shredVersion: 1, authentication: "off" },
     http: {
       listen: "127.0.0.1:0",
@@ -123,12 +123,17 @@ it("warns if the process may open fewer files than HTTP accepts connections", ()
     },
     tips: { addresses: [pubkeyOf(new Uint8Array(32).fill(5))] },
   });
-  const config = http ? { http } : {};
-  const [warning = "", ...others] = openFilesWarnings(config, 1055);
-  expect(warning).toContain("allows 800 connections, but this process may open only 1055 files");
-  expect(warning).toContain("expected a limit of at least 1056");
+  // 256 for the service, 800 for connections, a quarter for the fast path.
+  const [warning = "", ...others] = openFilesWarnings(config, 1000);
+  expect(warning).toContain(
+    "http.connectionsMax is 400, but each listener accepts only 247 connections",
+  );
+  expect(warning).toContain("may open only 1000 files");
+  expect(warning).toContain("expected a limit of at least 1408");
   expect(others).toEqual([]);
-  expect(openFilesWarnings(config, 1056)).toEqual([]);
+  expect(openFilesWarnings(config, 1407)).toHaveLength(1);
+  expect(openFilesWarnings(config, 1408)).toEqual([]);
   expect(openFilesWarnings(config, null)).toEqual([]);
-  expect(openFilesWarnings({}, 64)).toEqual([]);
+  const { http: _http, ...relayOnly } = config;
+  expect(openFilesWarnings(relayOnly, 64)).toEqual([]);
 });

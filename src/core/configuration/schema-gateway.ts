@@ -106,7 +106,8 @@ export const http = z.strictObject({
     unit: "sockets",
     meaning:
       "Maximum number of concurrent sockets, HTTP and WebSocket together. For each further one, an idle " +
-      "one of the address with the most is closed; if it has none, and with `uws`, the new one.",
+      "one of the address with the most is closed; if it has none, and with `uws`, the new one. The start lowers " +
+      "it if the limit of open files is too low, and warns.",
   }),
   engine: key(z.enum(["node", "uws"]).default("node"), {
     expects: "node or uws",

@@ -4,8 +4,8 @@
 // fail: the relay does not work, or loses shreds under ordinary traffic. Level warn: more latency, or
 // lost shreds in bursts. Comments state the sources of numbers.
 
+import { ownFilesOf } from "../../core/configuration/connection-limits.ts";
 import { expandCpuList } from "../../core/cpu-list.ts";
-import { openFilesLeast } from "../../core/files.ts";
 import { cloning, transmitQueue } from "./clone-checks.ts";
 import * as cpus from "./cpu-checks.ts";
 import type { SystemFacts } from "./facts.ts";
@@ -204,10 +204,10 @@ function sha256({ probes }: Input): Found {
 function openFiles({ facts, configured }: Input): Found {
   const { ok, warn, fail } = about(
     "open-files",
-    "Modules are read in parallel at startup, and every worker and connection has its own socket. Without a free file, connections are reset.",
+    "Modules are read in parallel at startup, and every worker and connection has its own socket. With a low limit, the service accepts fewer connections than configured.",
   );
   const { workers, listenAddresses, connectionsMax } = configured;
-  const least = Math.max(openFilesLeast, workers * (listenAddresses + 3) + 64);
+  const least = ownFilesOf(workers, listenAddresses);
   const needed = least + connectionsMax;
   const text = `limit ${facts.openFilesMax ?? "unknown"}, needed ${needed}`;
   if (facts.openFilesMax === null || facts.openFilesMax >= needed) return ok(text);

@@ -4,7 +4,7 @@
 
 import { parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Config, RelayConfig } from "../../core/configuration/configuration.ts";
-import { connectionsLimitOf } from "../../core/configuration/derived.ts";
+import { callerFilesOf } from "../../core/configuration/connection-limits.ts";
 import { isForwardedSource } from "../../core/configuration/relay-sources.ts";
 import { counted } from "../../core/counted.ts";
 import { modeText, portFinding } from "./file-and-port-texts.ts";
@@ -87,10 +87,8 @@ function tables({ sources, destinations }: RelayConfig): Found {
 }
 
 /** The machine settings that a configuration requires. */
-export function configuredSettingsOf({
-  relay,
-  http,
-}: Pick<Config, "relay" | "http">): ConfiguredSettings {
+export function configuredSettingsOf(config: Config): ConfiguredSettings {
+  const { relay } = config;
   const addresses = [...relay.listen, ...relay.destinations.map(({ address }) => address)];
   return {
     workers: relay.workers,
@@ -103,7 +101,7 @@ export function configuredSettingsOf({
     receiveBufferBytes: relay.receive.bufferBytes,
     sendBufferBytes: relay.send.bufferBytes,
     listenAddresses: relay.listen.length,
-    connectionsMax: http ? connectionsLimitOf(http) : 0,
+    connectionsMax: callerFilesOf(config),
     transmit: relay.transmit,
     receive: relay.receive.mode,
     xdpInterfaces: relay.xdpInterfaces ?? [],

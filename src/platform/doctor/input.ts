@@ -20,7 +20,7 @@ export interface ConfiguredSettings {
   readonly receiveBufferBytes: number;
   readonly sendBufferBytes: number;
   readonly listenAddresses: number;
-  /** Connections that http.connectionsMax allows; 0: no gateway. */
+  /** Descriptors for the connections of callers that the configuration allows; 0: none. */
   readonly connectionsMax: number;
   readonly usesIpv6: boolean;
   readonly transmit: "socket" | "clone" | "auto" | "xdp";

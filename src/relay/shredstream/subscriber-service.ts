@@ -52,6 +52,8 @@ interface SubscriberServiceDependencies {
   readonly socket?: Server | undefined;
   /** Certificate of the listener, followed on disk; absent: without TLS. */
   readonly certificate?: FollowedCertificate | undefined;
+  /** Default: the server's. */
+  readonly connectionsMax?: number | undefined;
   readonly allowPrivate: () => boolean;
   /** Whether the address is one of the relay itself. */
   readonly isOwn: (address: string) => boolean;
@@ -94,7 +96,7 @@ export class SubscriberService {
 
   /** Opens the listener. Throws ShredwayError "http_open". */
   async start(): Promise<void> {
-    const { clock, log, certificate, socket } = this.#dependencies;
+    const { clock, log, certificate, socket, connectionsMax } = this.#dependencies;
     const { listen } = this.#config;
     const server = await GrpcServer.open({
       listen: parseEndpoint(listen, { allowPortZero: true }),
@@ -108,6 +110,7 @@ export class SubscriberService {
           encodeRefreshResponse(this.#sessions.refresh(decodeRefreshRequest(message))),
         [methodPaths.heartbeat]: (request) => this.#heartbeat(request),
       },
+      ...(connectionsMax !== undefined && { limits: { connections: connectionsMax } }),
       tls: certificate?.material,
       clock,
       onOutcome: (outcome) => this.#record(outcome),

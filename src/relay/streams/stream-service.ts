@@ -8,6 +8,7 @@ import { isDeepStrictEqual } from "node:util";
 import { parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Clock, Timer } from "../../core/clock.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
+import { streamConnectionsMax } from "../../core/configuration/connection-limits.ts";
 import { DurationHistogram } from "../../core/duration-histogram.ts";
 import { type GrpcRequest, GrpcServer } from "../../core/grpc/grpc-server.ts";
 import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
@@ -66,6 +67,8 @@ interface StreamServiceDependencies {
   /** Certificate of the listener, followed on disk; absent: without TLS. */
   readonly certificate?: FollowedCertificate | undefined;
   readonly access: StreamAccess;
+  /** Default: streamConnectionsMax. */
+  readonly connectionsMax?: number;
   readonly chain: ChainView;
   /** A read call of the node that has the address lookup tables; absent: no node is configured. */
   readonly callNode?: NodeCall | undefined;
@@ -100,7 +103,6 @@ const pingMs = 10_000;
 const keepAliveMs = 20_000;
 const requestBytesMax = 4 << 20;
 /** Callers without a key can hold connections, so one address gets a part of them. */
-const connectionsMax = 4096;
 const connectionsPerPeerMax = 256;
 const callsPerConnectionMax = 100;
 /** Upper bounds of the delay, in seconds. */
@@ -182,7 +184,7 @@ export class StreamService implements SocketHost, PushHost {
         },
       },
       limits: {
-        connections: connectionsMax,
+        connections: this.#dependencies.connectionsMax ?? streamConnectionsMax,
         connectionsPerPeer: connectionsPerPeerMax,
         callsPerConnection: callsPerConnectionMax,
         streamRequestBytes: requestBytesMax,

@@ -305,8 +305,8 @@ describe("checkMachine", () => {
   });
 });
 
-const relay = (text: string) =>
-  parseConfig(`relay: { shredVersion: 1, ${text} }`, "test.yaml").relay;
+const configOf = (text: string) => parseConfig(`relay: { shredVersion: 1, ${text} }`, "test.yaml");
+const relay = (text: string) => configOf(text).relay;
 const good =
   'leaders: { file: leaders.json }, sources: [{ name: a, address: 10.0.0.1, tier: tier-1 }], destinations: [{ address: "8.8.8.8:9", tier: tier-1 }]';
 const noFacts = { files: [], ports: [], leadersError: null, leadersCover: null };
@@ -385,9 +385,7 @@ describe("checkConfiguration", () => {
 
   it("derives the required settings from the configuration", () => {
     expect(
-      configuredSettingsOf({
-        relay: relay(`${good}, workers: 3, listen: "[::]:20000", cpus: [1, 2, 3]`),
-      }),
+      configuredSettingsOf(configOf(`${good}, workers: 3, listen: "[::]:20000", cpus: [1, 2, 3]`)),
     ).toEqual({
       workers: 3,
       cpus: [1, 2, 3],
