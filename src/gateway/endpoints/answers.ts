@@ -127,7 +127,7 @@ export const plainRefusal: RefusalShape = (reason, message, { headers } = {}) =>
   body: writeJson({ error: { reason, message } }),
 });
 
-/** What the HTTP server itself refuses. */
+/** A refusal of the HTTP server itself, for any request. */
 interface ServerRefusal {
   readonly status: number;
   readonly reason: Reason;

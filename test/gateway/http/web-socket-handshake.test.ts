@@ -1,4 +1,4 @@
-// Requests with the headers of a WebSocket handshake that are none, or not a valid one.
+// Requests with the headers of a WebSocket handshake: those with another method, and invalid handshakes.
 
 import { describe, expect, it } from "vitest";
 import type { WebSocketRoute } from "../../../src/gateway/http/types.ts";
@@ -19,7 +19,7 @@ const version = "Sec-WebSocket-Version: 13\r\n";
 
 async function open(): Promise<RawClient> {
   const server = await serve({
-    handle: ({ method, body }) => ({ status: 200, body: `${method} ${Buffer.from(body)}` }),
+    handle: ({ method, body }) => ({ status: 200, body: `${method} ${Buffer.from(body).toString()}` }),
     webSockets: { "/": route },
   });
   return RawClient.open(server);
