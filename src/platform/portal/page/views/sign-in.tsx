@@ -15,29 +15,37 @@ interface SignInProps {
   readonly onSession: (session: SessionView) => void;
 }
 
+interface SignInFailure {
+  readonly message: string | null;
+  /** The failure is about the key, not about the service. */
+  readonly isKeyRefused: boolean;
+}
+
+const noFailure: SignInFailure = { message: null, isKeyRefused: false };
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof ApiError && (error.status === 400 || error.status === 401);
+}
+
 export function SignIn({ reason, onSession }: SignInProps): JSX.Element {
   const input = useRef<HTMLInputElement>(null);
   const [isShown, setShown] = useState(false);
   const [isBusy, setBusy] = useState(false);
-  const [failure, setFailure] = useState<string | null>(null);
-  const [isKeyRefused, setKeyRefused] = useState(false);
+  const [failure, setFailure] = useState<SignInFailure>(noFailure);
   const submit = async (event: Event) => {
     event.preventDefault();
     const key = input.current?.value.trim() ?? "";
     if (key === "") {
-      setFailure("Paste an API key: it begins with sw_.");
-      setKeyRefused(true);
+      setFailure({ message: "Paste an API key: it begins with sw_.", isKeyRefused: true });
       input.current?.focus();
       return;
     }
     setBusy(true);
-    setFailure(null);
-    setKeyRefused(false);
+    setFailure(noFailure);
     try {
       onSession(await openSession(key));
     } catch (error) {
-      setFailure(signInMessageOf(error));
-      setKeyRefused(error instanceof ApiError && error.status < 429 && error.status >= 400);
+      setFailure({ message: signInMessageOf(error), isKeyRefused: isRefusal(error) });
       setBusy(false);
       input.current?.focus();
       input.current?.select();
@@ -65,7 +73,7 @@ export function SignIn({ reason, onSession }: SignInProps): JSX.Element {
             autocapitalize="off"
             spellcheck={false}
             placeholder="sw_…"
-            {...fieldAttributes(isKeyRefused, "key-failure", "key-note")}
+            {...fieldAttributes(failure.isKeyRefused, "key-failure", "key-note")}
           />
           <button
             type="button"
@@ -79,7 +87,7 @@ export function SignIn({ reason, onSession }: SignInProps): JSX.Element {
         <p id="key-note" class="muted small">
           The key is sent to this service once. The browser does not store it.
         </p>
-        <Failure id="key-failure" message={failure} />
+        <Failure id="key-failure" message={failure.message} />
         <button type="submit" class="primary" disabled={isBusy}>
           {isBusy ? "Signing in …" : "Sign in"}
         </button>
