@@ -4,6 +4,7 @@
 // time on average.
 
 import type { OutboundTransaction } from "../submission/types.ts";
+import type { Dialect } from "./dialect.ts";
 import type { PartnerConnection } from "./partner-connection.ts";
 
 export interface Waiting {
@@ -15,14 +16,30 @@ export interface Waiting {
 /** Number of removed elements at the front before the array is compacted. */
 const emptyMax = 512;
 
-/** A request that runs. */
-export interface Request {
+interface RequestStart {
   readonly connection: PartnerConnection;
   /** Empty for a probe. */
   readonly waiting: readonly Waiting[];
   readonly firstId: number;
   readonly startedNs: bigint;
-  isSent: boolean;
+}
+
+/** A request that runs. */
+export class Request implements RequestStart {
+  readonly connection: PartnerConnection;
+  readonly waiting: readonly Waiting[];
+  readonly firstId: number;
+  readonly startedNs: bigint;
+  isSent = false;
+  /** It was written again to a new connection. */
+  isRepeated = false;
+
+  constructor({ connection, waiting, firstId, startedNs }: RequestStart) {
+    this.connection = connection;
+    this.waiting = waiting;
+    this.firstId = firstId;
+    this.startedNs = startedNs;
+  }
 }
 
 export class OutboundQueue {
@@ -33,7 +50,7 @@ export class OutboundQueue {
     return this.#items.length - this.#head;
   }
 
-  get first(): Waiting | undefined {
+  get #first(): Waiting | undefined {
     return this.#items[this.#head];
   }
 
@@ -41,8 +58,35 @@ export class OutboundQueue {
     this.#items.push(waiting);
   }
 
+  /**
+   * Removes the transactions of one request, all with the same path, at most `callsMax`. `expired` receives
+   * those whose deadline has passed.
+   */
+  take(
+    callsMax: number,
+    nowNs: bigint,
+    dialect: Pick<Dialect, "pathOf">,
+    expired: (waiting: Waiting) => void,
+  ): Waiting[] {
+    const taken: Waiting[] = [];
+    let path = "";
+    for (let next = this.#first; next && taken.length < callsMax; next = this.#first) {
+      const isExpired = next.outbound.deadlineNs < nowNs;
+      const own = callsMax > 1 ? dialect.pathOf(next.outbound) : "";
+      if (!isExpired && taken.length > 0 && own !== path) break;
+      this.#shift();
+      if (isExpired) {
+        expired(next);
+      } else {
+        path = own;
+        taken.push(next);
+      }
+    }
+    return taken;
+  }
+
   /** Removes the first. */
-  shift(): void {
+  #shift(): void {
     if (this.length === 0) return;
     this.#head++;
     if (this.length > 0 && (this.#head < emptyMax || this.#head < this.length)) return;

@@ -1,9 +1,9 @@
 // One keep-alive connection to a partner with at most one request at a time.
 //
 // Used by partner-endpoint.ts. It connects for the first request and after a loss. It follows no
-// redirects, never repeats a request, and reads at most 64 kB of a response. PartnerEndpoint
-// handles time-outs and calls `cut`. A general HTTP client costs several times as much for a request
-// and reports later that it was sent.
+// redirects, and reads at most 64 kB of a response. PartnerEndpoint handles time-outs, calls `cut`, and
+// repeats a request that met a partner's close of an idle connection. A general HTTP client costs several
+// times as much for a request and reports later that it was sent.
 //
 // An idle connection can be lent to the fast path, which writes one request to it. The endpoint then adopts
 // that request and reads the response, even if it came before.
@@ -39,6 +39,11 @@ export interface RequestFailure {
   readonly text: string;
   /** The connection attempt failed. */
   readonly isUnreachable: boolean;
+  /**
+   * A connection that had served other requests ended without a byte of response: the partner has probably
+   * closed it as idle, and not read the request (RFC 9110, 9.2.2).
+   */
+  readonly isStale: boolean;
 }
 
 /** Callbacks of one request: `sent` at most once, then `answered` or `failed` exactly once. */
@@ -71,6 +76,8 @@ export function requestHead(
 interface Running {
   readonly listener: RequestListener;
   readonly reader: ResponseReader;
+  /** Its connection has served another request before. */
+  readonly isReuse: boolean;
 }
 
 /** A connection that the fast path may use, or has used. */
@@ -91,6 +98,8 @@ export class PartnerConnection {
   readonly #network: Pick<PartnerNetwork, "connect">;
   #socket: PartnerSocket | undefined;
   #isConnected = false;
+  /** The present connection, or the one that was lost last, has served a request. */
+  #isUsed = false;
   /** TLS session for the next connection. */
   #session: Buffer | undefined;
   #running: Running | undefined;
@@ -120,7 +129,8 @@ export class PartnerConnection {
   send(call: HttpCall, listener: RequestListener): void {
     const isStale = this.#nowMs - this.#idleSinceMs > this.#idleMs;
     if (this.#isConnected && isStale) this.#drop();
-    const running: Running = { listener, reader: new ResponseReader() };
+    const isReuse = this.#isConnected && this.#isUsed;
+    const running: Running = { listener, reader: new ResponseReader(), isReuse };
     this.#running = running;
     const socket = this.#socket ?? this.#connect();
     socket.write(this.#bytesOf(call));
@@ -170,7 +180,7 @@ export class PartnerConnection {
   /** Takes over the request that the fast path wrote. Calls the listener after this call. */
   adopt(listener: RequestListener): void {
     const loan = this.#loan;
-    const running: Running = { listener, reader: new ResponseReader() };
+    const running: Running = { listener, reader: new ResponseReader(), isReuse: this.#isUsed };
     this.#running = running;
     if (!loan) return;
     loan.isOut = false;
@@ -242,6 +252,7 @@ export class PartnerConnection {
     socket.once("error", (error) => this.#lost(socket, error));
     socket.once("close", () => this.#lost(socket, new Error("the connection was closed")));
     this.#socket = socket;
+    this.#isUsed = false;
     return socket;
   }
 
@@ -281,9 +292,11 @@ export class PartnerConnection {
     this.#running = undefined;
     if ("reason" in read) {
       this.#drop();
-      listener.failed({ ...read, isUnreachable: false });
+      const { reason, text } = read;
+      listener.failed({ reason, text, isUnreachable: false, isStale: false });
       return;
     }
+    this.#isUsed = true;
     const { status, body, retryAfter, isKeptAlive, keepAliveSeconds } = read;
     if (!isKeptAlive) this.#drop();
     this.#idleSinceMs = this.#nowMs;
@@ -325,6 +338,7 @@ export class PartnerConnection {
       reason: wasConnected ? "connection_lost" : connectReason(code),
       text: wasConnected ? messageOf(error) : `${code} ${messageOf(error)}`.trim(),
       isUnreachable: !wasConnected,
+      isStale: wasConnected && running.isReuse && running.reader.isEmpty,
     });
   }
 }

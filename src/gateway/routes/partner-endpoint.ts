@@ -1,9 +1,10 @@
 // One partner endpoint: a bounded queue, connections, time-outs, health.
 //
 // http-route.ts combines one or more of them. A transaction leaves as soon as a connection is free, alone or
-// together with others that wait. Idle connections are lent to the fast path. Nothing is resent here. One timer
-// enforces the time-outs, from the choice of a connection to the complete response. `report` is never called
-// inside `offer`, but may be inside `flush`.
+// together with others that wait. Idle connections are lent to the fast path. One timer enforces the time-outs,
+// from the choice of a connection to the complete response. `report` is never called inside `offer`, but may be
+// inside `flush`. Nothing is resent here, except once if the partner closed the idle connection at that
+// moment: a signature makes the request idempotent.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { maskerOf } from "../../core/configuration/url-secrets.ts";
@@ -15,7 +16,7 @@ import { ConnectProbe } from "./connect-probe.ts";
 import { type Dialect, type HttpAnswer, isOutOfStep, type Verdict } from "./dialect.ts";
 import { headersOf } from "./endpoint-headers.ts";
 import { EndpointLoans } from "./endpoint-loans.ts";
-import { OutboundQueue, type Request, type Waiting } from "./outbound-queue.ts";
+import { OutboundQueue, Request, type Waiting } from "./outbound-queue.ts";
 import {
   type HttpCall,
   PartnerConnection,
@@ -79,6 +80,8 @@ export class PartnerEndpoint {
   #isFlushed = false;
   #timeout: Timer | undefined;
   #sweep: Timer | undefined;
+  readonly #dropLate = ({ outbound }: Waiting): void =>
+    this.#counter.drop(outbound, "deadline_passed");
   #closing: { readonly closed: Promise<void>; readonly finish: () => void } | undefined;
 
   constructor(
@@ -161,7 +164,8 @@ export class PartnerEndpoint {
     if (connection?.loanNumber !== loan) return false;
     const place = this.#idle.indexOf(connection);
     if (place >= 0) this.#idle.splice(place, 1);
-    const request: Request = { connection, waiting, firstId, startedNs, isSent: true };
+    const request = new Request({ connection, waiting, firstId, startedNs });
+    request.isSent = true;
     this.#begin(request);
     connection.adopt(this.#listenerOf(request));
     return true;
@@ -270,48 +274,32 @@ export class PartnerEndpoint {
     // One connection was taken for them.
     const share = Math.ceil(this.#queue.length / (this.#free + 1));
     const callsMax = Math.min(dialect.callsMax, share);
-    const requests: Waiting[] = [];
-    const nowNs = this.#clock.nowNs();
-    let path = "";
-    let next = this.#queue.first;
-    while (next && requests.length < callsMax) {
-      const isExpired = next.outbound.deadlineNs < nowNs;
-      const own = callsMax > 1 ? dialect.pathOf(next.outbound) : "";
-      if (!isExpired && requests.length > 0 && own !== path) break;
-      this.#queue.shift();
-      if (isExpired) {
-        this.#counter.drop(next.outbound, "deadline_passed");
-      } else {
-        path = own;
-        requests.push(next);
-      }
-      next = this.#queue.first;
-    }
-    if (!next) this.#cancelSweep();
-    return requests;
+    const waiting = this.#queue.take(callsMax, this.#clock.nowNs(), dialect, this.#dropLate);
+    if (this.#queue.length === 0) this.#cancelSweep();
+    return waiting;
   }
 
   #start(connection: PartnerConnection, waiting: readonly Waiting[]): void {
-    const { dialect } = this.#options;
-    const batch = waiting.map(({ outbound }) => outbound);
-    const [first] = batch;
+    const [first] = waiting;
     if (!first) return;
     const firstId = this.#nextId;
-    this.#nextId = firstId + batch.length > idMax ? 1 : firstId + batch.length;
-    const body = dialect.write(batch, firstId);
-    for (const _ of batch) this.#counter.leaveQueue();
-    const call = { method: "POST", path: dialect.pathOf(first), body } as const;
-    this.#send(call, { connection, waiting, firstId });
+    this.#nextId = firstId + waiting.length > idMax ? 1 : firstId + waiting.length;
+    const call = this.#callOf(first, waiting, firstId);
+    for (const _ of waiting) this.#counter.leaveQueue();
+    const startedNs = this.#clock.monotonicNs();
+    this.#send(call, new Request({ connection, waiting, firstId, startedNs }));
   }
 
-  #send(
-    call: Pick<HttpCall, "method" | "path" | "body">,
-    { connection, waiting, firstId }: Pick<Request, "connection" | "waiting" | "firstId">,
-  ): void {
-    const startedNs = this.#clock.monotonicNs();
-    const request: Request = { connection, waiting, firstId, startedNs, isSent: false };
+  #callOf({ outbound }: Waiting, waiting: readonly Waiting[], firstId: number): HttpCall {
+    const { dialect } = this.#options;
+    const batch = waiting.map((one) => one.outbound);
+    const body = dialect.write(batch, firstId);
+    return { method: "POST", path: dialect.pathOf(outbound), headers: this.#headers, body };
+  }
+
+  #send(call: HttpCall, request: Request): void {
     this.#begin(request);
-    connection.send({ ...call, headers: this.#headers }, this.#listenerOf(request));
+    request.connection.send(call, this.#listenerOf(request));
   }
 
   #begin(request: Request): void {
@@ -377,17 +365,32 @@ export class PartnerEndpoint {
     this.#afterwards();
   }
 
-  #failed(request: Request, { reason, text, isUnreachable }: RequestFailure): void {
+  #failed(request: Request, failure: RequestFailure): void {
+    if (failure.isStale && this.#repeat(request)) return;
+    const { reason, text, isUnreachable } = failure;
     this.#over(request);
     this.#endFailed(request, reason, this.#describe(`${reason}: ${text}`), isUnreachable);
     this.#afterwards();
   }
 
+  /** Writes the request to a new connection, within its time-out; false: it may not be repeated. */
+  #repeat(request: Request): boolean {
+    const { connection, waiting, firstId, isRepeated } = request;
+    const [first] = waiting;
+    const nowNs = this.#clock.nowNs();
+    const isLate = waiting.some(({ outbound }) => outbound.deadlineNs < nowNs);
+    if (!first || isRepeated || isLate || this.#isClosed) return false;
+    request.isRepeated = true;
+    connection.send(this.#callOf(first, waiting, firstId), this.#listenerOf(request));
+    return true;
+  }
+
   #endFailed(request: Request, reason: string, failure: string, isUnreachable: boolean): void {
     if (request.waiting.length === 0) this.#health.probed(failure);
     else this.#health.failed(failure, isUnreachable);
+    const isUnsent = isUnreachable && !request.isRepeated;
     for (const { outbound } of request.waiting)
-      this.#counter.end(outbound, { kind: "failed", reason, isUnsent: isUnreachable });
+      this.#counter.end(outbound, { kind: "failed", reason, isUnsent });
   }
 
   #cutLate(isRecheck = false): void {
@@ -454,8 +457,10 @@ export class PartnerEndpoint {
       return;
     }
     const { pathname, search } = this.#options.url;
-    const call = { method: "GET", path: `${pathname}${search}`, body: null } as const;
-    this.#send(call, { connection, waiting: [], firstId: 0 });
+    const [path, headers] = [`${pathname}${search}`, this.#headers];
+    const call: HttpCall = { method: "GET", path, headers, body: null };
+    const startedNs = this.#clock.monotonicNs();
+    this.#send(call, new Request({ connection, waiting: [], firstId: 0, startedNs }));
   }
 
   #healthChanged(isUp: boolean, failure: string): void {
@@ -480,7 +485,7 @@ export class PartnerEndpoint {
     if (this.#queue.length > 0) {
       this.#sweep = this.#clock.after(sweepMs, () => this.#sweepQueue());
     }
-    for (const { outbound } of late) this.#counter.drop(outbound, "deadline_passed");
+    for (const one of late) this.#dropLate(one);
   }
 
   #cancelSweep(): void {

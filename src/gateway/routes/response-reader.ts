@@ -60,6 +60,11 @@ export class ResponseReader {
     return this.#body(this.#head);
   }
 
+  /** No byte of the response has arrived. */
+  get isEmpty(): boolean {
+    return this.#head === null && this.#bytes.length === 0;
+  }
+
   /** The partner has closed the connection: the response that this completes, if any. */
   end(): Response | null {
     if (this.#head?.framing !== "until-close") return null;

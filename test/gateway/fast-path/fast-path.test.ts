@@ -11,6 +11,7 @@ import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
 import { closing } from "../../support/closing.ts";
 import { createdKey } from "../../support/gateway/created-key.ts";
 import { tipAddress } from "../../support/gateway/gateway.ts";
+import { accepts } from "../../support/gateway/partner.ts";
 import { base64, forged } from "../../support/transactions/tipping.ts";
 import {
   bodyOf,
@@ -241,6 +242,21 @@ it("reports a partner that ends the connection without an answer", async () => {
       { kind: "sent" },
       { kind: "failed", reason: "connection_lost" },
     ]);
+});
+
+it("repeats what it wrote to a connection that the partner closed, once, on a new one", async () => {
+  const opened = await openWithPartner();
+  const caller = await taught(opened);
+  const used = new Set(opened.partner.posts.map(({ socket }) => socket));
+  opened.partner.behaviour = (request, response) => {
+    if (used.has(request.socket)) request.socket.destroy();
+    else void accepts(request, response);
+  };
+  const wire = transfer(2);
+  expect(await writeAlone(opened, caller, requestOf(opened.key, bodyOf(wire)))).toBe(true);
+  expect((await caller.response()).body.result).toBe(signatureOf(wire));
+  await acknowledged(opened, wire);
+  expect(receivedBy(opened)).toEqual([base64(transfer(1)), base64(wire), base64(wire)]);
 });
 
 it("reads the answer of a partner that was faster than the event loop", async () => {

@@ -7,7 +7,13 @@ import type { RouteConfig } from "../../../src/core/configuration/configuration.
 import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import type { Route, RouteEvent } from "../../../src/gateway/submission/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
-import { accepts, Partner, routeConfig, TestOutbound } from "../../support/gateway/partner.ts";
+import {
+  accepts,
+  type Behaviour,
+  Partner,
+  routeConfig,
+  TestOutbound,
+} from "../../support/gateway/partner.ts";
 import { selfSignedCertificate, selfSignedKey } from "../../support/quic/self-signed.ts";
 import { fakeFacts } from "../../support/transactions/facts.ts";
 
@@ -225,18 +231,67 @@ describe("a connection", () => {
     expect(new Set(partner.posts.map(({ socket }) => socket)).size).toBe(2);
   });
 
-  it("closed at the moment of reuse never causes a second send", async () => {
+  /** Accepts the first request; `later` answers the others of a connection. Returns the bodies. */
+  function loses(later: Behaviour, firstOfOthers: Behaviour = accepts): string[] {
     const bodies: string[] = [];
-    partner.behaviour = ({ body, socket }, response) => {
-      bodies.push(body.toString());
-      if (bodies.length === 2) socket.destroy();
-      else void accepts({ method: "POST", url: "", headers: {}, body, socket }, response);
+    const used = new Set<Socket>();
+    partner.behaviour = (request, response) => {
+      bodies.push(request.body.toString());
+      const isFirst = used.size === 0;
+      const isReuse = used.has(request.socket);
+      used.add(request.socket);
+      if (isReuse) return later(request, response);
+      return isFirst ? accepts(request, response) : firstOfOthers(request, response);
     };
+    return bodies;
+  }
+
+  const destroys: Behaviour = ({ socket }) => void socket.destroy();
+
+  it("closed at the moment of reuse is replaced, and its request repeated once", async () => {
+    route = openTo(partner.url, { connections: 1 });
+    const bodies = loses(destroys);
+    expect((await offer().ended).kind).toBe("acknowledged");
+    const outbound = offer();
+    expect((await outbound.ended).kind).toBe("acknowledged");
+    expect(outbound.kinds).toBe("sent acknowledged");
+    expect(bodies).toEqual([bodies[0], bodies[1], bodies[1]]);
+    expect(route.snapshot()).toMatchObject({ sent: 2n, acknowledged: 2n, failed: 0n });
+    expect(route.snapshot().lastFailure).toBe("");
+  });
+
+  it("closed again after a repeated request is a failure", async () => {
+    route = openTo(partner.url, { connections: 1 });
+    const bodies = loses(destroys, destroys);
+    expect((await offer().ended).kind).toBe("acknowledged");
+    expect(await offer().ended).toMatchObject({
+      kind: "failed",
+      reason: "connection_lost",
+      isUnsent: false,
+    });
+    expect(bodies.length).toBe(3);
+  });
+
+  it("closed after the first byte of a response repeats nothing", async () => {
+    route = openTo(partner.url, { connections: 1 });
+    const bodies = loses(({ socket }) => void socket.end("H"));
     expect((await offer().ended).kind).toBe("acknowledged");
     expect(await offer().ended).toMatchObject({ kind: "failed", reason: "connection_lost" });
+    expect(bodies.length).toBe(2);
+  });
+
+  it("closed by a partner that then refuses connections leaves the result unknown", async () => {
+    route = openTo(partner.url, { connections: 1 });
+    loses(({ socket }) => {
+      void partner.close();
+      socket.destroy();
+    });
     expect((await offer().ended).kind).toBe("acknowledged");
-    expect(new Set(bodies).size).toBe(3);
-    expect(bodies.length).toBe(3);
+    expect(await offer().ended).toMatchObject({
+      kind: "failed",
+      reason: "connection_refused",
+      isUnsent: false,
+    });
   });
 
   it("to a server that closes after each response is reopened", async () => {
