@@ -93,10 +93,19 @@ function softened(verdict: Verdict, calls: number): Verdict {
   return verdict.kind === "refused" && calls > 1 ? { ...verdict, isFinal: false } : verdict;
 }
 
-/** The reading of a status other than 2xx; null: the body decides. */
+/** An empty response or a page: from a proxy, or from a server that is not the partner's. */
+function isPage(text: string): boolean {
+  return /^\s*(<|$)/.test(text);
+}
+
+/**
+ * The reading of a status other than 2xx; null: the body decides. `refusesInText`: the partner refuses
+ * transactions in plain text, not in JSON-RPC.
+ */
 export function readStatus(
   { status, body }: HttpAnswer,
   batch: readonly OutboundTransaction[],
+  refusesInText = false,
 ): Reading | null {
   if (status >= 200 && status < 300) return null;
   if (status === 429) return all(batch, refused("rate_limited"), null);
@@ -107,15 +116,16 @@ export function readStatus(
   const isOurs = status === 400 || status === 413 || status === 422;
   if (!isOurs) return all(batch, refused(`http_${status}`), `HTTP status ${status}`);
   const answer = parseJson(body);
-  const verdict =
-    isObject(answer) && "error" in answer
-      ? verdictOfError(answer["error"])
-      : verdictOfText(
-          body.toString("utf8"),
-          status === 413 ? "too_large" : "request_invalid",
-          true,
-        );
-  return all(batch, softened(verdict, batch.length), null);
+  if (isObject(answer) && "error" in answer) {
+    return all(batch, softened(verdictOfError(answer["error"]), batch.length), null);
+  }
+  const text = body.toString("utf8");
+  const isRefusal = status === 413 || (refusesInText && !isPage(text));
+  const reason = status === 413 ? "too_large" : "request_invalid";
+  const verdict = softened(verdictOfText(text, reason, isRefusal), batch.length);
+  const isKnown = verdict.kind === "acknowledged" || verdict.reason !== reason;
+  const fault = `expected a JSON-RPC error with HTTP status ${status}, got something else`;
+  return all(batch, verdict, isRefusal || isKnown ? null : fault);
 }
 
 const signatureText = /^[1-9A-HJ-NP-Za-km-z]{80,90}$/;

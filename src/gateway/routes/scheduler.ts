@@ -10,7 +10,7 @@ import { acknowledged, parseJson, readJsonRpc, readStatus } from "./json-rpc-ans
 import { sendTransactionDialect } from "./send-transaction.ts";
 
 const read: Dialect["read"] = (answer, batch, firstId): Reading => {
-  const byStatus = readStatus(answer, batch);
+  const byStatus = readStatus(answer, batch, true);
   if (byStatus) return byStatus;
   const isObjectText = answer.body[0] === 0x7b; // "{"
   const body = isObjectText ? parseJson(answer.body) : undefined;

@@ -307,3 +307,47 @@ describe("429", () => {
     }
   });
 });
+
+describe("HTTP status 400", () => {
+  const jsonRpcError = '{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"bad"}}';
+  const answers = (body: string): Behaviour => {
+    return (_request, response) => void response.writeHead(400).end(body);
+  };
+
+  it.each(["", "<html>400 Bad Request</html>", "malformed", '{"message":"no route matched"}'])(
+    "with %j is not a partner's answer: five take the route down",
+    async (body) => {
+      const route = open();
+      partner.behaviour = answers(body);
+      for (let count = 0; count < 5; count++) {
+        expect(route.isUp).toBe(true);
+        expect(await send(route)).toBe("request_invalid");
+      }
+      expect(route.isUp).toBe(false);
+      expect(route.snapshot()).toMatchObject({ health: "down", refused: 5n });
+      expect(route.snapshot().lastFailure).toContain(
+        "expected a JSON-RPC error with HTTP status 400",
+      );
+    },
+  );
+
+  it.each([jsonRpcError, "Blockhash not found", "transaction already processed"])(
+    "with %j is the partner's answer",
+    async (body) => {
+      const route = open();
+      partner.behaviour = answers(body);
+      for (let count = 0; count < 6; count++) await send(route);
+      expect(route.snapshot()).toMatchObject({ health: "up", lastFailure: "" });
+    },
+  );
+
+  it("is the answer of a scheduler in plain text, but not without a text", async () => {
+    const route = open({ kind: "scheduler", format: "bytes" });
+    partner.behaviour = answers("malformed");
+    for (let count = 0; count < 6; count++) expect(await send(route)).toBe("request_invalid");
+    expect(route.isUp).toBe(true);
+    partner.behaviour = answers("");
+    for (let count = 0; count < 5; count++) await send(route);
+    expect(route.isUp).toBe(false);
+  });
+});

@@ -98,7 +98,7 @@ describe("a response", () => {
     ["no such path", 404, "no", { kind: "refused", reason: "http_404", isFinal: false }],
     ["a redirect", 302, "", { kind: "refused", reason: "http_302", isFinal: false }],
     ["too large", 413, "", { kind: "refused", reason: "too_large", isFinal: true }],
-    ["bad request", 400, "?", { kind: "refused", reason: "request_invalid", isFinal: true }],
+    ["bad request", 400, "?", { kind: "refused", reason: "request_invalid", isFinal: false }],
   ])("that is %s", async (_name, status, body, expected) => {
     partner.behaviour = (_request, response) => {
       response.writeHead(status, status === 302 ? { location: `${partner.url}/other` } : {});
