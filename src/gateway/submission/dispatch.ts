@@ -408,6 +408,10 @@ export class Dispatch {
   #retry(submission: Submission): void {
     this.#apply(submission, "attempt_started");
     if (this.#isPastSending(submission)) return;
+    if (submission.isBundle && submission.views.some(({ tracked }) => tracked.end !== null)) {
+      this.stop(submission); // it landed on its own, or in another bundle
+      return;
+    }
     if (this.#isInBlock(submission) || this.#isSpent(submission)) {
       this.#apply(submission, "landing_awaited");
       return;

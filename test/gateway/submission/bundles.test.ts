@@ -86,3 +86,18 @@ it("stay complete while another bundle shares one of their transactions", async 
   await submitBundle(harness, [one, other]); // nothing belongs to the first bundle any more
   expect(await signaturesIn(harness, idOf([target, one]))).toBeUndefined();
 });
+
+it("are not sent any more after one of their transactions landed in another bundle", async () => {
+  const harness = new Harness({}, { routes: builder });
+  const [target, one, other] = [harness.facts(), harness.facts(), harness.facts()];
+  await submitBundle(harness, [target, one]);
+  await submitBundle(harness, [target, other]);
+  for (const { signature } of [target, other]) {
+    harness.answers.set(signature, { slot: 9n, err: null, commitment: "confirmed" });
+  }
+  await harness.clock.advance(5_000);
+  const before = harness.outbound.length;
+  await harness.clock.advance(30_000);
+  expect(harness.outbound.length).toBe(before);
+  expect(await harness.state(one)).toBe("open null");
+});
