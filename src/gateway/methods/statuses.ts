@@ -28,7 +28,6 @@ import {
   type BundleStatus,
   type Commitment,
   commitments,
-  type TransactionStatus,
 } from "../submission/types.ts";
 import { type Call, type MethodTable, method } from "./method.ts";
 import { statusJson } from "./status-json.ts";
@@ -107,11 +106,6 @@ interface InflightBundle {
 
 const bundleParams = { ids: required(ids, "1 to 5 bundle ids") };
 
-function landedSlot(transactions: readonly TransactionStatus[]): bigint | null {
-  const isLanded = transactions.every(({ state }) => state === "landed");
-  return isLanded ? (transactions[0]?.slot ?? null) : null;
-}
-
 async function bundleJson(
   commitmentsOf: BundleCommitments,
   bundle: BundleStatus | null,
@@ -127,12 +121,18 @@ async function bundleJson(
   };
 }
 
-function inflightJson(id: string, bundle: BundleStatus | null): InflightBundle {
+async function inflightJson(
+  commitmentsOf: BundleCommitments,
+  id: string,
+  bundle: BundleStatus | null,
+): Promise<InflightBundle> {
   if (!bundle) return { bundle_id: id, status: "Invalid", landed_slot: null };
-  const landed = landedSlot(bundle.transactions);
-  if (landed !== null) return { bundle_id: id, status: "Landed", landed_slot: landed };
-  const isOpen = bundle.transactions.some(({ state }) => state === "open");
-  return { bundle_id: id, status: isOpen ? "Pending" : "Failed", landed_slot: null };
+  const progress = await commitmentsOf.progressOf(bundle);
+  if (progress.kind === "landed") {
+    return { bundle_id: id, status: "Landed", landed_slot: progress.slot };
+  }
+  const status = progress.kind === "pending" ? "Pending" : "Failed";
+  return { bundle_id: id, status, landed_slot: null };
 }
 
 async function bundleValues<T>(
@@ -282,6 +282,8 @@ export const statusMethods: MethodTable = {
       },
     },
     run: (call, args) =>
-      bundleValues(call, args, (id, bundle) => Promise.resolve(inflightJson(id, bundle))),
+      bundleValues(call, args, (id, bundle) =>
+        inflightJson(call.dependencies.bundleCommitments, id, bundle),
+      ),
   }),
 };

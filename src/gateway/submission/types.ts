@@ -277,10 +277,16 @@ export interface BundleCommitment {
   readonly commitment: Commitment;
 }
 
-/** Commitment of bundles; implemented by bundle-commitments.ts. */
+/** "failed": it can no longer land as a whole, even if one of its transactions is open. */
+export type BundleProgress =
+  | { readonly kind: "pending" | "failed" }
+  | { readonly kind: "landed"; readonly slot: bigint };
+
+/** Commitment of bundles; implemented by bundle-commitments.ts. Nothing rejects. */
 export interface BundleCommitments {
-  /** null: the bundle is not in a block, or one of its transactions failed. Never rejects. */
+  /** null: the bundle is not in a block, or one of its transactions failed. */
   of(bundle: BundleStatus): Promise<BundleCommitment | null>;
+  progressOf(bundle: BundleStatus): Promise<BundleProgress>;
 }
 
 /** The interface of the gateway's methods to submissions; implemented by pipeline.ts. */

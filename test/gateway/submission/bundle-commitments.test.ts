@@ -5,6 +5,7 @@ import { NodeBundleCommitments } from "../../../src/gateway/submission/bundle-co
 import { StatusReader } from "../../../src/gateway/submission/status-reader.ts";
 import type {
   BundleCommitment,
+  BundleProgress,
   Commitment,
   SignatureOutcome,
   TransactionStatus,
@@ -42,13 +43,10 @@ function status(
 interface Node {
   readonly cached?: Readonly<Record<string, SignatureOutcome>>;
   readonly history?: Readonly<Record<string, SignatureOutcome>>;
+  readonly isFailing?: boolean;
 }
 
-/** null: without a node. */
-async function commitmentOf(
-  node: Node | null,
-  ...transactions: TransactionStatus[]
-): Promise<BundleCommitment | null> {
+function commitmentsWith(node: Node | null): NodeBundleCommitments {
   const reader =
     node &&
     new StatusReader({
@@ -56,19 +54,40 @@ async function commitmentOf(
       node: {
         signatureStatuses: async (signatures, search) =>
           signatures.map((signature) => {
+            if (node.isFailing) throw new Error("the node failed");
             const old = search?.searchHistory ? node.history?.[signature] : undefined;
             return node.cached?.[signature] ?? old ?? null;
           }),
       },
       log: { warn: () => {} },
     });
-  const answer = new NodeBundleCommitments({ clock, reader }).of({ bundleId: "b", transactions });
+  return new NodeBundleCommitments({ clock, reader });
+}
+
+/** null: without a node. */
+async function commitmentOf(
+  node: Node | null,
+  ...transactions: TransactionStatus[]
+): Promise<BundleCommitment | null> {
+  const answer = commitmentsWith(node).of({ bundleId: "b", transactions });
+  await clock.advance(10);
+  return answer;
+}
+
+/** null: without a node. */
+async function progressOf(
+  node: Node | null,
+  ...transactions: TransactionStatus[]
+): Promise<BundleProgress> {
+  const answer = commitmentsWith(node).progressOf({ bundleId: "b", transactions });
   await clock.advance(10);
   return answer;
 }
 
 const finalized = { slot: 5n, commitment: "finalized" };
 const confirmed = { slot: 5n, commitment: "confirmed" };
+const pending = { kind: "pending" };
+const dropped = { kind: "failed" };
 const processed = { slot: 5n, commitment: "processed" };
 
 describe("with a node, a bundle", () => {
@@ -138,5 +157,51 @@ describe("without a node, a bundle", () => {
   it("that was observed in shreds is finalized by a node that is configured later", async () => {
     const cached = { a: status("finalized") };
     expect(await commitmentOf({ cached }, landed("a", "seen_in_shreds"))).toEqual(finalized);
+  });
+});
+
+describe("a bundle whose part landed in another bundle", () => {
+  const rest = open("b", null);
+  const long = landed("a", "confirmed", 10_000);
+
+  it("has failed when the node does not know the rest some time later", async () => {
+    expect(await progressOf({}, landed("a", "confirmed", 9_999), rest)).toEqual(pending);
+    expect(await progressOf({}, long, rest)).toEqual(dropped);
+    expect(await progressOf({ isFailing: true }, long, rest)).toEqual(pending);
+    const elsewhere = { b: status("confirmed", { slot: 6n }) };
+    expect(await progressOf({ cached: elsewhere }, long, rest)).toEqual(dropped);
+  });
+
+  it("is pending while the node knows the rest in the same slot", async () => {
+    expect(await progressOf({ cached: { b: status("confirmed") } }, long, rest)).toEqual(pending);
+    const history = { b: status("finalized") };
+    const older = landed("a", "confirmed", 31_000);
+    expect(await progressOf({ history }, older, rest)).toEqual(pending);
+  });
+
+  it("has failed without a node, some time later", async () => {
+    expect(await progressOf(null, landed("a", "seen_in_shreds"), rest)).toEqual(pending);
+    expect(await progressOf(null, landed("a", "seen_in_shreds", 10_000), rest)).toEqual(dropped);
+  });
+});
+
+describe("the progress of a bundle", () => {
+  it("is pending while all are open, and landed or failed as soon as that is certain", async () => {
+    expect(await progressOf({}, open("a", 5n), open("b", null))).toEqual(pending);
+    expect(await progressOf({}, landed("a"), landed("b"))).toEqual({ kind: "landed", slot: 5n });
+    for (const state of ["landed_failed", "expired", "superseded", "rejected"] as const) {
+      const dead = { ...landed("a"), state };
+      expect(await progressOf({}, dead, open("b", null))).toEqual(dropped);
+      expect(await progressOf({}, dead, landed("b"))).toEqual(dropped);
+    }
+  });
+
+  it("is failed, without a commitment, if its transactions landed in different slots", async () => {
+    const elsewhere = { ...landed("b"), slot: 6n };
+    expect(await progressOf({}, landed("a"), elsewhere)).toEqual(dropped);
+    expect(await commitmentOf({}, landed("a"), elsewhere)).toBeNull();
+    // An observation in shreds may be of another fork.
+    const observed = { ...landed("b", "seen_in_shreds"), slot: 6n };
+    expect(await progressOf(null, landed("a"), observed)).toEqual({ kind: "landed", slot: 5n });
   });
 });
