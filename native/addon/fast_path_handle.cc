@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstddef>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -37,18 +38,19 @@ bool FastPathHandle::read_record(const Napi::Value& value, Bytes& into) {
 Napi::Value FastPathHandle::write_record(Napi::Env env, const std::optional<TakenRequest>& taken,
                                          const Bytes& into) {
   if (!taken) return Napi::Number::New(env, 0);
-  TakenRecord record{};
-  record.taken_ns = taken->taken_ns;
-  record.signature_length = taken->signature_length;
-  record.send_count = taken->send_count;
-  std::copy_n(taken->signature.begin(), taken->signature_length, record.signature);
-  for (uint32_t i = 0; i < taken->send_count; i++) {
-    const FastSend& send = taken->sends[i];
-    record.sends[i] = {send.route, send.loan, send.id, send.wire_bytes, send.sent_ns};
-  }
-  record.wire_length = std::min(taken->wire.size(), sizeof record.wire);
-  std::copy_n(taken->wire.begin(), record.wire_length, record.wire);
-  std::memcpy(const_cast<uint8_t*>(into.data), &record, sizeof record);
+  // Only what is used is written: the rest of the record is up to 4 KB.
+  const auto write = [record = const_cast<uint8_t*>(into.data)](size_t at, const void* from,
+                                                                size_t length) {
+    std::memcpy(record + at, from, length);
+  };
+  const uint64_t wire_length = std::min(taken->wire.size(), sizeof(TakenRecord::wire));
+  write(offsetof(TakenRecord, taken_ns), &taken->taken_ns, sizeof(uint64_t));
+  write(offsetof(TakenRecord, signature_length), &taken->signature_length, sizeof(uint32_t));
+  write(offsetof(TakenRecord, send_count), &taken->send_count, sizeof(uint32_t));
+  write(offsetof(TakenRecord, signature), taken->signature.data(), taken->signature_length);
+  write(offsetof(TakenRecord, sends), taken->sends.data(), taken->send_count * sizeof(FastSend));
+  write(offsetof(TakenRecord, wire_length), &wire_length, sizeof wire_length);
+  write(offsetof(TakenRecord, wire), taken->wire.data(), wire_length);
   return Napi::Number::New(env, taken->send_count);
 }
 

@@ -6,6 +6,7 @@
 
 #include <napi.h>
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -17,22 +18,19 @@
 namespace shredway::addon {
 
 // Result of claim() and send_now(), in the layout that src/gateway/fast-path/taken-record.ts reads.
+// Bytes behind the signature, the sends and the transaction have no meaning.
 struct TakenRecord {
   uint64_t taken_ns;          // 0
   uint32_t signature_length;  // 8
   uint32_t send_count;        // 12
   char signature[88];         // 16  base58
-  struct Send {
-    uint32_t route;                      // 0
-    uint32_t loan;                       // 4
-    uint32_t id;                         // 8
-    uint32_t wire_bytes;                 // 12
-    uint64_t sent_ns;                    // 16
-  } sends[kFastPathRoutesMax];           // 104
+  // Each: route at 0, loan at 4, id at 8, wire_bytes at 12, sent_ns at 16.
+  FastSend sends[kFastPathRoutesMax];    // 104
   uint64_t wire_length;                  // 488
   uint8_t wire[kTransactionV1BytesMax];  // 496
 };
 static_assert(kFastPathRoutesMax == 16);
+static_assert(sizeof(FastSend) == 24 && offsetof(FastSend, sent_ns) == 16);
 static_assert(sizeof(TakenRecord) == 496 + kTransactionV1BytesMax);
 
 // In the QUIC process: (descriptor, sequence, connection, bytes) -> false: the channel is full or

@@ -19,15 +19,16 @@ export function readTakenRecord(record: Uint8Array, wire?: Uint8Array): TakenReq
   const view = new DataView(record.buffer, record.byteOffset, takenRecordBytes);
   const length = view.getUint32(8, true);
   const signature = Buffer.from(record.buffer, record.byteOffset + signatureAt, length);
-  const sends = Array.from({ length: view.getUint32(12, true) }, (_, place): FastSend => {
-    const at = headBytes + place * sendBytes;
-    return {
+  const sends: FastSend[] = [];
+  const sendsEnd = headBytes + view.getUint32(12, true) * sendBytes;
+  for (let at = headBytes; at < sendsEnd; at += sendBytes) {
+    sends.push({
       route: view.getUint32(at, true),
       loan: view.getUint32(at + 4, true),
       id: view.getUint32(at + 8, true),
       sentNs: view.getBigUint64(at + 16, true),
-    };
-  });
+    });
+  }
   const wireEnd = wireAt + view.getUint32(wireLengthAt, true);
   return new TakenRequest({
     signature: signature.toString("latin1"),
