@@ -77,8 +77,9 @@ function folder({ folder: fact }: ServiceFacts): Found[] {
     "data-folder",
     "This folder contains accounts, key hashes and tips. Only the service's user may access it.",
   );
+  const ofDisk = disk({ path, freeBytes, syncMs });
   if (mode === null && isWritable)
-    return [ok(`${path} does not exist yet; the service creates it at startup`)];
+    return [ok(`${path} does not exist yet; the service creates it at startup`), ofDisk];
   if (mode === null)
     return [warn(`${path}: this user cannot read or create it`, remedyOfUser(path))];
   if (!isWritable) {
@@ -88,7 +89,7 @@ function folder({ folder: fact }: ServiceFacts): Found[] {
   const isOpen = (mode & groupAndOthersMask) !== 0;
   const finding = `${path}: ${modeText(mode)}${isOwn ? "" : ", owned by another user"}`;
   const remedy = isOpen ? `chmod -R go= ${path}` : null;
-  return [withLevel(isOpen ? "warn" : "ok", finding, remedy), disk({ path, freeBytes, syncMs })];
+  return [withLevel(isOpen ? "warn" : "ok", finding, remedy), ofDisk];
 }
 
 /** The folder may be in order, and the user of this command the wrong one. */

@@ -46,6 +46,7 @@ interface FolderFact {
   readonly isOwn: boolean;
   /** Whether this user may create files in it, or the folder itself if it does not exist. */
   readonly isWritable: boolean;
+  /** For a folder that does not exist: in the nearest one that does; null: unknown. */
   readonly freeBytes: number | null;
   /** Median time of a few small synchronous writes; null: not measured. */
   readonly syncMs: number | null;
@@ -181,20 +182,20 @@ function lastSlotOf(file: string | undefined): bigint | null {
 
 function folderFact(path: string, clock: Clock): FolderFact {
   try {
-    const { mode, uid } = statSync(path);
-    const { bavail, bsize } = statfsSync(path);
-    const isOwn = uid === process.getuid?.();
+    const found = statSync(path, { throwIfNoEntry: false });
+    const existing = found ? path : nearestFolder(path);
+    const { bavail, bsize } = statfsSync(existing);
     return {
       path,
-      mode: mode & 0o777,
-      isOwn,
-      isWritable: isWritable(path),
+      mode: found ? found.mode & 0o777 : null,
+      isOwn: found?.uid === process.getuid?.(),
+      isWritable: isWritable(existing),
       freeBytes: bavail * bsize,
-      syncMs: syncMs(path, clock),
+      syncMs: syncMs(existing, clock),
     };
   } catch {
     const unknown = { mode: null, isOwn: false, freeBytes: null, syncMs: null };
-    return { path, isWritable: isCreatable(path), ...unknown };
+    return { path, isWritable: false, ...unknown };
   }
 }
 
@@ -207,15 +208,13 @@ function isWritable(folder: string): boolean {
   }
 }
 
-/** Whether this user may create the folder, in the nearest one that exists. */
-function isCreatable(folder: string): boolean {
-  try {
-    const parent = dirname(folder);
-    const found = statSync(parent, { throwIfNoEntry: false });
-    return found ? found.isDirectory() && isWritable(parent) : isCreatable(parent);
-  } catch {
-    return false;
-  }
+/** The nearest folder that exists, in which the service creates a missing one. Throws if it is not a folder. */
+function nearestFolder(path: string): string {
+  const parent = dirname(path);
+  const found = statSync(parent, { throwIfNoEntry: false });
+  if (!found) return nearestFolder(parent);
+  if (!found.isDirectory()) throw new Error(`${parent}: expected a folder`);
+  return parent;
 }
 
 /** Uses a file without a name, so nothing remains in any case. */

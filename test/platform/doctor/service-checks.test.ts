@@ -104,6 +104,7 @@ describe("checkService", () => {
     ["data-disk", { folder: { ...folder, syncMs: 35 } }, "warn", "SSD"],
     ["data-disk", { folder: { ...folder, freeBytes: 2 ** 29 } }, "warn", "df -h /d"],
     ["data-disk", { folder: { ...folder, freeBytes: 2 ** 20 } }, "fail", "df -h /d"],
+    ["data-disk", { folder: { ...folder, mode: null, freeBytes: 2 ** 20 } }, "fail", "df -h /d"],
     ["listen", { tcpPorts: [{ ...free, key: "http.listen" }] }, "ok", null],
     [
       "listen",
@@ -398,6 +399,7 @@ describe("readServiceFacts", () => {
     const more = `http: { listen: "127.0.0.1:0", webSocketListen: [] }\ndata: { directory: ${directory} }`;
     const { folder: fact } = await factsOf(more, home);
     expect(fact).toMatchObject({ path: join(home, directory), isWritable });
+    if (isWritable) expect(fact?.freeBytes).toBeGreaterThan(0); // of the nearest folder
   });
 
   it("names unreachable services", async () => {
