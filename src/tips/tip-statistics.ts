@@ -89,7 +89,13 @@ export class TipStatistics implements TipFloor {
     this.#clock = dependencies.clock;
     this.#store = dependencies.store;
     this.#isShared = dependencies.isShared === true;
-    this.#writer = new TipWriter(dependencies);
+    this.#writer = new TipWriter({
+      ...dependencies,
+      // Other nodes may have stored quarter hours, and a stored one may come from a clock that was ahead.
+      onQuartersStored: () => {
+        if (!this.#isClosed) void this.#loadHistory();
+      },
+    });
     this.#openedMs = this.#nowMs;
     this.history = new TipHistory(() => this.#wallMs);
     const others = {
@@ -308,7 +314,6 @@ export class TipStatistics implements TipFloor {
     const tips = { quarter, timeMs, count, percentiles };
     this.history.add(tips);
     this.#writer.addQuarter(tips);
-    // Other nodes may have stored quarter hours that this one missed.
-    if (this.#isShared || !this.history.isLoaded) void this.#loadHistory();
+    if (!this.history.isLoaded) void this.#loadHistory();
   }
 }

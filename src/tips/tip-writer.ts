@@ -15,6 +15,8 @@ interface TipWriterDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   readonly store: LandedTipStore;
+  /** Called when entries of the history were stored. */
+  readonly onQuartersStored: () => void;
 }
 
 /**
@@ -137,12 +139,15 @@ export class TipWriter {
   }
 
   async #writeQuarters(): Promise<void> {
+    const { store, onQuartersStored } = this.#dependencies;
+    const isWaiting = this.#quarters.length > 0;
     for (;;) {
       const [first] = this.#quarters;
-      if (!first) return;
-      await this.#dependencies.store.keepQuarter(first);
+      if (!first) break;
+      await store.keepQuarter(first);
       this.#quarters = this.#quarters.filter((one) => one !== first);
     }
+    if (isWaiting) onQuartersStored();
   }
 
   #takeBack(added: readonly LandedTip[], removed: readonly string[]): void {

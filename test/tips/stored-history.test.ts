@@ -39,6 +39,26 @@ describe("the history", () => {
     expect([...run.store.byQuarter.values()].map(({ count }) => count)).toEqual([1, 0, 1, 0]);
   });
 
+  it("replaces the entry of a clock that was ahead when its quarter hour comes", async () => {
+    const run = await Run.open(minuteMs);
+    run.clock.aheadMs = 60 * minuteMs;
+    run.landed("a", 7n);
+    await run.clock.advance(14 * minuteMs + 1500); // stored as minutes 61 and 75
+    expect(run.store.byQuarter.size).toBe(2);
+    run.clock.aheadMs = 0;
+    for (const names of ["b", "cd", "efg", "hijk"]) {
+      for (const name of names) run.landed(name, 9n);
+      await run.clock.advance(15 * minuteMs);
+    }
+    await run.clock.advance(2000);
+    expect(shown(run)).toEqual([
+      [30, 1],
+      [45, 2],
+      [60, 3],
+      [75, 4],
+    ]);
+  });
+
   it("loses nothing while the store fails, and reads it as soon as it works", async () => {
     const run = await Run.open(minuteMs);
     const before = { quarter: Math.floor(startMs / (15 * minuteMs)) - 1, count: 4 };

@@ -232,6 +232,8 @@ export const migrations: readonly Migration[] = [
   ],
   // The thresholds of the last checkpoint as JSON; NULL: it was stored without them.
   ["ALTER TABLE tier_clock ADD COLUMN tiers text"],
+  // The order in which quarter hours were stored; 0: before this column existed.
+  ["ALTER TABLE tip_quarters ADD COLUMN number bigint NOT NULL DEFAULT 0"],
 ];
 
 const versionTable = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)";

@@ -61,6 +61,10 @@ export class MemoryStore implements LandedTipStore {
 
   async keepQuarter(tips: TipQuarter): Promise<void> {
     this.#check();
+    const stored = [...this.byQuarter.keys()];
+    const later = stored.slice(stored.indexOf(tips.quarter));
+    // The rule of the database: one that was stored before an earlier quarter hour is replaced.
+    if (later.some((quarter) => quarter < tips.quarter)) this.byQuarter.delete(tips.quarter);
     if (!this.byQuarter.has(tips.quarter)) this.byQuarter.set(tips.quarter, tips);
   }
 

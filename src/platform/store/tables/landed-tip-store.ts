@@ -44,8 +44,18 @@ const addSnapshot = `INSERT INTO tip_snapshots (id, snapshot)
   ON CONFLICT (id) DO NOTHING`;
 const selectSnapshot = "SELECT snapshot FROM tip_snapshots ORDER BY id DESC LIMIT 1";
 const quarterColumns = "quarter, time_ms, tip_count, p25, p50, p75, p95, p99";
-const addQuarter = `INSERT INTO tip_quarters (${quarterColumns})
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (quarter) DO NOTHING`;
+/**
+ * The first entry of a quarter hour stays, so that nodes agree. An entry that was stored before that of an
+ * earlier quarter hour comes from a clock that was ahead, and is replaced.
+ */
+const addQuarter = `INSERT INTO tip_quarters (${quarterColumns}, number)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, (SELECT COALESCE(MAX(number), 0) + 1 FROM tip_quarters))
+  ON CONFLICT (quarter) DO UPDATE SET
+    time_ms = excluded.time_ms, tip_count = excluded.tip_count, p25 = excluded.p25,
+    p50 = excluded.p50, p75 = excluded.p75, p95 = excluded.p95, p99 = excluded.p99,
+    number = excluded.number
+  WHERE EXISTS (SELECT 1 FROM tip_quarters AS earlier
+    WHERE earlier.quarter < tip_quarters.quarter AND earlier.number > tip_quarters.number)`;
 /** Deletes nothing before, because the clock of this node may be wrong and the rows those of others. */
 const quarterRowsMax = 2 * quartersMax;
 const removeQuarters = `DELETE FROM tip_quarters WHERE (quarter <= $1 OR quarter > $2)

@@ -123,6 +123,20 @@ onEachDatabase((databases) => {
       expect(await store.quarters(15, 20)).toEqual([]);
     });
 
+    it("replaces an entry of a clock that was ahead, when its quarter hour comes", async () => {
+      const path = databases.location();
+      const { store } = await opened(path);
+      const other = await opened(path);
+      for (const quarter of [10, 13, 14, 11, 12]) await store.keepQuarter(of(quarter, quarter));
+      await store.keepQuarter(of(13, 1));
+      await other.store.keepQuarter(of(13, 2)); // another node: the first one stays
+      await other.store.keepQuarter(of(14, 3));
+      await store.keepQuarter(of(14, 4));
+      expect(await store.quarters(1, 20)).toEqual(
+        [10, 11, 12].map((quarter) => of(quarter, quarter)).concat([of(13, 1), of(14, 3)]),
+      );
+    });
+
     it("has bounded rows, and a wrong clock deletes nothing of the others", async () => {
       const { store, driver } = await opened();
       const rows = async () =>
