@@ -260,7 +260,10 @@ export class GatewayWorld {
     this.#takenNow = 0;
     this.#http.crashed();
     this.#checks.crashed();
-    for (const partner of Object.values(this.#partners)) partner.calls = 0;
+    for (const partner of Object.values(this.#partners)) {
+      partner.calls = 0;
+      partner.unanswered = 0;
+    }
     this.#leaders?.crashed();
     this.#quicChild = null;
   }

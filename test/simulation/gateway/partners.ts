@@ -18,6 +18,8 @@ export interface PartnerView {
   receptionOf(signature: string): Reception;
   /** Calls, or copies of transactions, in the present life of the service. */
   readonly calls: number;
+  /** Calls without a response. */
+  readonly unanswered: number;
   /** Since when everything must reach it; null: it may not. */
   readonly goodSinceMs: number | null;
 }
@@ -95,6 +97,8 @@ export class SimulatedPartner implements PartnerListener, PartnerView {
   #goodSinceMs: number | null = 0;
   /** Calls received from the present life of the service. */
   calls = 0;
+  /** Calls that got no response: the gateway may repeat each once, and counts it once. */
+  unanswered = 0;
 
   constructor(options: PartnerOptions) {
     this.#options = options;
@@ -148,6 +152,7 @@ export class SimulatedPartner implements PartnerListener, PartnerView {
     const calls = (Array.isArray(json) ? json : [json]).map((call) => this.#read(call));
     for (const { transactions } of calls) {
       this.calls++;
+      this.unanswered++;
       for (const { signature } of transactions) this.receptionOf(signature).received++;
     }
     const mood = this.#mood;
@@ -160,6 +165,7 @@ export class SimulatedPartner implements PartnerListener, PartnerView {
     const answer = this.#answer(mood, calls, Array.isArray(json));
     this.#after(() => {
       if (!connection.isOpen) return;
+      this.unanswered -= calls.length;
       this.#note(mood, calls);
       connection.send(answer);
       if (mood === "answers twice") connection.send(answer);

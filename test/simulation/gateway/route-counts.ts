@@ -14,9 +14,9 @@ export function checkRouteCounts(
 ): void {
   const { name, offered, turnedAway, acknowledged, refused, failed, dropped, sent } = route;
   if (!view) throw new Violation(invariant, `unknown ${name}`);
-  const { calls } = view;
+  const { calls, unanswered } = view;
   // Several copies go to leaders, and their process may end before it reports one.
-  const least = name === leadersName ? 0n : BigInt(calls);
+  const least = name === leadersName ? 0n : BigInt(calls - unanswered);
   if (sent > BigInt(calls) || sent + BigInt(extra) < least)
     throw new Violation(invariant, `${name}: ${calls} calls arrived, ${sent} were counted as sent`);
   const ended = turnedAway + acknowledged + refused + failed + dropped;

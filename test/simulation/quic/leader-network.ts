@@ -56,6 +56,8 @@ export class LeaderNetwork implements PartnerView {
   /** The present process's listener; null: none runs. */
   #listener: ((packet: Uint8Array) => void) | null = null;
   #lossShare = 0;
+  /** No copy has a response of its own. */
+  readonly unanswered = 0;
   #calls = 0;
   /** Since when everything must reach the leaders; it may be in the future. */
   #goodSinceMs = 0;
