@@ -19,7 +19,10 @@ const version = "Sec-WebSocket-Version: 13\r\n";
 
 async function open(): Promise<RawClient> {
   const server = await serve({
-    handle: ({ method, body }) => ({ status: 200, body: `${method} ${Buffer.from(body).toString()}` }),
+    handle: ({ method, body }) => ({
+      status: 200,
+      body: `${method} ${Buffer.from(body).toString()}`,
+    }),
     webSockets: { "/": route },
   });
   return RawClient.open(server);
