@@ -1,11 +1,11 @@
 // Bundle commitments: the commitment of a bundle in a block: processed, confirmed or finalized; and whether
 // it can still land.
 //
-// getBundleStatuses and getInflightBundleStatuses ask for it. The submission's record gives the minimum; the node may answer a higher
-// level, since records stay at "confirmed" and a bundle that is only processed is still open. Nothing is
-// stored, so all processes and all nodes that share the database answer the same. A bundle has the lowest
-// commitment of its transactions. "finalized" needs the node's answer for each signature, in the slot in
-// which it landed.
+// getBundleStatuses and getInflightBundleStatuses ask for it. The submission's record gives the minimum; the
+// node may answer a higher level, since records stay at "confirmed" and a bundle that is only processed is
+// still open. Nothing is stored, so all processes and all nodes that share the database answer the same. A
+// bundle has the lowest commitment of its transactions. "finalized" needs the node's answer for each
+// signature, in the slot in which it landed.
 //
 // If only a part of a bundle landed, for example in another bundle, the bundle has failed. The node may not
 // have answered yet about the other part, so it is asked.

@@ -97,7 +97,8 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
 
   /**
    * Continues from the last checkpoint and applies all later events up to now, under the thresholds of that
-   * checkpoint. Changed thresholds apply from now on. Until then no account has a tier. Call it once. Rejects like the store; then it does not continue.
+   * checkpoint. Changed thresholds apply from now on. Until then no account has a tier. Call it once. Rejects like
+   * the store; then it does not continue.
    */
   async start(): Promise<void> {
     const { store, rules } = this.#options;
