@@ -38,12 +38,7 @@ import type { StreamService } from "../relay/streams/stream-service.ts";
 import type { TipStatistics } from "../tips/tip-statistics.ts";
 import type { QuicService } from "./compose-quic.ts";
 import { streamAccessOf } from "./compose-streams.ts";
-import {
-  databaseChangeWarning,
-  gatewayRestartKeys,
-  inForceAfter,
-  openFilesWarnings,
-} from "./gateway-settings.ts";
+import { databaseChangeWarning, gatewayRestartKeys, inForceAfter } from "./gateway-settings.ts";
 import type { NodeDirectory } from "./node-directory.ts";
 import type { ReadinessFacts } from "./readiness.ts";
 import type { ShredSalesService, ShredSalesSnapshot } from "./shred-sales.ts";
@@ -244,7 +239,7 @@ export class GatewayService {
   warnings(): string[] {
     const { store, keyRing, shreds } = this.#dependencies;
     const { routes, solana } = this.#config;
-    const warnings = [...store.warnings, ...openFilesWarnings(this.#config, openFilesLimit())];
+    const warnings = [...store.warnings];
     if (keyRing.size === 0) {
       warnings.push(
         "gateway: no API key exists: every call is rejected; create a key with: shredway keys create",

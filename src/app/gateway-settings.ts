@@ -10,6 +10,7 @@ import {
   callerFilesOf,
   connectionLimitsOf,
   ownFilesOf,
+  subscriberConnectionsMax,
 } from "../core/configuration/connection-limits.ts";
 import { parsePubkey, pubkeyBytes } from "../core/primitives.ts";
 import type { ApiKey } from "../gateway/accounts/types.ts";
@@ -223,15 +224,23 @@ export function databaseChangeWarning(restartKeys: readonly string[]): string | 
 
 /** `limit`: files that the process may have open; null: unknown. */
 export function openFilesWarnings(config: Config, limit: number | null): string[] {
-  const { http, relay } = config;
-  if (!http || limit === null) return [];
-  const effective = connectionLimitsOf(config, limit).http;
-  if (effective === http.connectionsMax) return [];
+  const { http, shredstream, relay } = config;
+  if (limit === null) return [];
+  const effective = connectionLimitsOf(config, limit);
   const own = ownFilesOf(relay.workers, relay.listen.length);
+  const because =
+    `because this process may open only ${limit} files, and partners, health checks and the service itself need ` +
+    `${own} of them; expected a limit of at least ${own + callerFilesOf(config)} (LimitNOFILE= in the systemd unit)`;
+  // All limits are lowered together, so one warning suffices.
+  if (http && effective.http < http.connectionsMax) {
+    return [
+      `gateway: http.connectionsMax is ${http.connectionsMax}, but each listener accepts only ${effective.http} ` +
+        `connections, ${because}, or a smaller http.connectionsMax`,
+    ];
+  }
+  if (http || !shredstream || effective.subscribers === subscriberConnectionsMax) return [];
   return [
-    `gateway: http.connectionsMax is ${http.connectionsMax}, but each listener accepts only ${effective} connections, ` +
-      `because this process may open only ${limit} files, and partners, health checks and the service itself need ` +
-      `${own} of them; expected a limit of at least ${own + callerFilesOf(config)} (LimitNOFILE= in the systemd unit), ` +
-      "or a smaller http.connectionsMax",
+    `shredstream: the listener accepts only ${effective.subscribers} connections instead of ` +
+      `${subscriberConnectionsMax}, ${because}`,
   ];
 }

@@ -6,6 +6,7 @@
 
 import { type Config, configWarnings } from "../core/configuration/configuration.ts";
 import { messageOf } from "../core/errors.ts";
+import { openFilesLimit } from "../core/files.ts";
 import type { Logger } from "../core/log.ts";
 import type { Check } from "../platform/metrics/pages.ts";
 import type { RelayService } from "../relay/relay-service.ts";
@@ -13,6 +14,7 @@ import type { SubscriberService } from "../relay/shredstream/subscriber-service.
 import type { StreamService } from "../relay/streams/stream-service.ts";
 import type { AccountSubscribers } from "./account-subscribers.ts";
 import type { GatewayService, PreparedReload } from "./gateway-service.ts";
+import { openFilesWarnings } from "./gateway-settings.ts";
 import type { Operations } from "./operations.ts";
 import type { WarmUp } from "./warm-up.ts";
 
@@ -62,7 +64,8 @@ export class Service {
   readonly streams: StreamService | undefined;
   readonly #writeLocks: Closable | undefined;
   readonly #accountSubscribers: AccountSubscribers | undefined;
-  readonly #configWarnings: readonly string[];
+  /** Apply until a restart. */
+  readonly #startWarnings: readonly string[];
   /** The file that the tables of the relay are from. */
   #config: Config | undefined;
   readonly #readConfig: () => Config;
@@ -95,7 +98,9 @@ export class Service {
     this.#accountSubscribers = accountSubscribers;
     this.operations = operations;
     this.#config = config;
-    this.#configWarnings = config ? configWarnings(config) : [];
+    this.#startWarnings = config
+      ? [...openFilesWarnings(config, openFilesLimit()), ...configWarnings(config)]
+      : [];
     this.#readConfig = readConfig;
     this.#explain = explain ?? ((error) => error);
     this.#interrupted = interrupted;
@@ -130,7 +135,7 @@ export class Service {
 
   /** Warnings for the operator at startup, the most severe first. */
   warnings(): string[] {
-    return [...this.#partWarnings(), ...this.#configWarnings];
+    return [...this.#partWarnings(), ...this.#startWarnings];
   }
 
   #partWarnings(): string[] {

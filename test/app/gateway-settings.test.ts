@@ -136,4 +136,10 @@ it("warns if the process may open fewer files than HTTP accepts connections", ()
   expect(openFilesWarnings(config, null)).toEqual([]);
   const { http: _http, ...relayOnly } = config;
   expect(openFilesWarnings(relayOnly, 64)).toEqual([]);
+  const shredstream = { listen: "127.0.0.1:0", ttlSeconds: 60, subscribers: [] };
+  const blockEngine = { ...relayOnly, shredstream };
+  expect(openFilesWarnings(blockEngine, 1279)).toEqual([
+    expect.stringContaining("the listener accepts only 1023 connections instead of 1024"),
+  ]);
+  expect(openFilesWarnings(blockEngine, 1280)).toEqual([]);
 });

@@ -9,7 +9,7 @@ import { connectionsLimitOf } from "./derived.ts";
 
 /** Limits of the servers of gRPC, unless they are lowered. */
 export const streamConnectionsMax = 4096;
-const subscriberConnectionsMax = 1024;
+export const subscriberConnectionsMax = 1024;
 
 type LimitedConfig = Pick<Config, "http" | "streams" | "shredstream"> & {
   readonly gateway: Pick<Config["gateway"], "fastPath">;
