@@ -33,7 +33,12 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "shredway-transfer-"));
   if (postgresPrograms !== null) server = await PostgresServer.start();
 });
-afterEach(() => files.clean());
+/** Databases of PostgreSQL are used again: a new one takes longer than most of these tests. */
+async function closeDatabases(): Promise<void> {
+  await files.clean();
+  server?.recycle();
+}
+afterEach(closeDatabases);
 afterAll(async () => {
   await server?.remove();
   rmSync(folder, { recursive: true, force: true });
@@ -132,6 +137,7 @@ describe("the exported tables", () => {
         columns.map((one) => `${one.name} ${words[one.type]}${one.isNullable ? "" : " not null"}`),
       ]);
       expect(Object.fromEntries(found)).toEqual(Object.fromEntries(expected));
+      await closeDatabases();
     }
   });
 
@@ -209,6 +215,7 @@ describe("export and import", () => {
         expect(await versionOf(target.driver)).toBe(newest);
         expect(await allRows(target.driver, tablesAt(newest))).toEqual(expected);
       }
+      await closeDatabases(); // a server has 100 connections
     }
   });
 
