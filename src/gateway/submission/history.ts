@@ -3,7 +3,7 @@
 // Memory answers first, because it is newer than the store.
 
 import type { SubmissionIndex } from "./submission-index.ts";
-import { statusOf } from "./tracked-transaction.ts";
+import { bundleIdOf, statusOf } from "./tracked-transaction.ts";
 import type {
   BundleStatus,
   SubmissionRecord,
@@ -28,13 +28,26 @@ export async function historyOfTransactions(
   return known.map((status, i) => status ?? found.get(signatures[i] ?? "") ?? null);
 }
 
-function bundleOf(bundleId: string, records: readonly SubmissionRecord[]): BundleStatus | null {
-  if (records.length === 0) return null;
-  const ordered = records.toSorted((a, b) => a.bundleIndex - b.bundleIndex);
-  return { bundleId, transactions: ordered.map(statusOf) };
+/**
+ * null: a transaction is missing, because a newer bundle with it has its record. The others alone would say
+ * nothing about the bundle: they may have landed without it.
+ */
+function wholeBundle(
+  bundleId: string,
+  transactions: readonly TransactionStatus[],
+): BundleStatus | null {
+  const isWhole = bundleIdOf(transactions.map(({ signature }) => signature)) === bundleId;
+  return isWhole ? { bundleId, transactions } : null;
 }
 
-/** In the order of `bundleIds`; null: the account has not submitted it. */
+function storedBundle(bundleId: string, records: readonly SubmissionRecord[]): BundleStatus | null {
+  const ordered = records
+    .filter((record) => record.bundleId === bundleId)
+    .toSorted((a, b) => a.bundleIndex - b.bundleIndex);
+  return wholeBundle(bundleId, ordered.map(statusOf));
+}
+
+/** In the order of `bundleIds`; null: the account has not submitted it, or not all of it is known any more. */
 export async function historyOfBundles(
   index: SubmissionIndex,
   store: Found,
@@ -43,19 +56,15 @@ export async function historyOfBundles(
 ): Promise<(BundleStatus | null)[]> {
   const known = bundleIds.map((bundleId): BundleStatus | null => {
     const views = index.bundle(accountId, bundleId);
-    return views ? { bundleId, transactions: views.map(({ status }) => status) } : null;
+    return views
+      ? wholeBundle(
+          bundleId,
+          views.map(({ status }) => status),
+        )
+      : null;
   });
   const missing = [...new Set(bundleIds.filter((_, i) => known[i] === null))];
   if (missing.length === 0) return known;
   const records = await store.findBundles(accountId, missing);
-  return known.map((bundle, i) => {
-    const bundleId = bundleIds[i] ?? "";
-    return (
-      bundle ??
-      bundleOf(
-        bundleId,
-        records.filter((record) => record.bundleId === bundleId),
-      )
-    );
-  });
+  return known.map((bundle, i) => bundle ?? storedBundle(bundleIds[i] ?? "", records));
 }

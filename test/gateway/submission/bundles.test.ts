@@ -87,6 +87,17 @@ it("stay complete while another bundle shares one of their transactions", async 
   expect(await signaturesIn(harness, idOf([target, one]))).toBeUndefined();
 });
 
+it("are unknown after a restart if a newer bundle has one of their transactions, because a part may have landed alone", async () => {
+  const harness = new Harness({}, { routes: builder });
+  const [target, one, other] = [harness.facts(), harness.facts(), harness.facts()];
+  await submitBundle(harness, [target, one]);
+  await submitBundle(harness, [target, other]);
+  const next = await restarted(harness, [target, one, other]);
+  expect(await signaturesIn(next, idOf([target, one]))).toBeUndefined();
+  const newer = [target.signature, other.signature];
+  expect(await signaturesIn(next, idOf([target, other]))).toEqual(newer);
+});
+
 it("are not sent any more after one of their transactions landed in another bundle", async () => {
   const harness = new Harness({}, { routes: builder });
   const [target, one, other] = [harness.facts(), harness.facts(), harness.facts()];
