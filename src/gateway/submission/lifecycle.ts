@@ -33,17 +33,6 @@ export function appended<Item>(list: readonly Item[], item: Item): readonly Item
   return list.concat([item]);
 }
 
-/**
- * Events by their times, with the end last. They arrive in another order: a report of a route or an
- * observation in shreds may come later than what happened after it.
- */
-export function inOrderOfTime(events: readonly TimelineEvent[]): readonly TimelineEvent[] {
-  return events.toSorted((a, b) => {
-    if (isEnd(a) !== isEnd(b)) return isEnd(a) ? 1 : -1;
-    return a.atNs < b.atNs ? -1 : Number(a.atNs > b.atNs);
-  });
-}
-
 export class Lifecycle {
   /** Replaced by each event, see `appended`. */
   #events: readonly TimelineEvent[] = noEvents;

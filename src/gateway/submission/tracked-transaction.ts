@@ -10,7 +10,7 @@
 
 import { createHash } from "node:crypto";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
-import { appended, type EndEvent, inOrderOfTime, Lifecycle, noSlots } from "./lifecycle.ts";
+import { appended, type EndEvent, Lifecycle, noSlots } from "./lifecycle.ts";
 import { Sending } from "./sending.ts";
 import type { TransactionState } from "./transitions.ts";
 import type {
@@ -236,8 +236,7 @@ export class AccountTransaction {
 }
 
 export function statusOf(record: SubmissionRecord): TransactionStatus {
-  const { signature, state, method, bundleId, receivedNs, slot, reason, err } = record;
-  const events = inOrderOfTime(record.events);
+  const { signature, state, method, bundleId, receivedNs, slot, reason, err, events } = record;
   return { signature, state, method, bundleId, receivedNs, slot, reason, err, events };
 }
 
