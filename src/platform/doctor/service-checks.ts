@@ -119,7 +119,7 @@ function disk({ path, freeBytes, syncMs }: Disk): Found {
   if (!isShort && (syncMs === null || syncMs <= syncMsMax)) return ok(finding);
   const level: Level = isShort && (freeBytes ?? 0) < freeBytesLeast.fail ? "fail" : "warn";
   const remedy = isShort
-    ? `make room on the disk of ${path} (df -h ${path}), or move data.directory`
+    ? `make room on the disk of ${path} (df -h lists all of them), or move data.directory`
     : "move data.directory to a local SSD with a write cache that survives a loss of power";
   return withLevel(level, finding, remedy);
 }

@@ -102,9 +102,9 @@ describe("checkService", () => {
     ["data-disk", { folder }, "ok", null],
     ["data-disk", { folder: { ...folder, syncMs: null } }, "ok", null],
     ["data-disk", { folder: { ...folder, syncMs: 35 } }, "warn", "SSD"],
-    ["data-disk", { folder: { ...folder, freeBytes: 2 ** 29 } }, "warn", "df -h /d"],
-    ["data-disk", { folder: { ...folder, freeBytes: 2 ** 20 } }, "fail", "df -h /d"],
-    ["data-disk", { folder: { ...folder, mode: null, freeBytes: 2 ** 20 } }, "fail", "df -h /d"],
+    ["data-disk", { folder: { ...folder, freeBytes: 2 ** 29 } }, "warn", "df -h lists"],
+    ["data-disk", { folder: { ...folder, freeBytes: 2 ** 20 } }, "fail", "df -h lists"],
+    ["data-disk", { folder: { ...folder, mode: null, freeBytes: 2 ** 20 } }, "fail", "df -h lists"],
     ["listen", { tcpPorts: [{ ...free, key: "http.listen" }] }, "ok", null],
     [
       "listen",
