@@ -6,12 +6,6 @@
 
 import { parseAddressRange } from "../core/addresses/addresses.ts";
 import type { Config } from "../core/configuration/configuration.ts";
-import {
-  callerFilesOf,
-  connectionLimitsOf,
-  ownFilesOf,
-  subscriberConnectionsMax,
-} from "../core/configuration/connection-limits.ts";
 import { parsePubkey, pubkeyBytes } from "../core/primitives.ts";
 import type { ApiKey } from "../gateway/accounts/types.ts";
 import type { GatewaySettings, Region } from "../gateway/methods/dependencies.ts";
@@ -220,27 +214,4 @@ export function databaseChangeWarning(restartKeys: readonly string[]): string | 
     `"shredway export" with the old configuration and "shredway import" with the new one, then start ` +
     `(docs/backup.md)`
   );
-}
-
-/** `limit`: files that the process may have open; null: unknown. */
-export function openFilesWarnings(config: Config, limit: number | null): string[] {
-  const { http, shredstream, relay } = config;
-  if (limit === null) return [];
-  const effective = connectionLimitsOf(config, limit);
-  const own = ownFilesOf(relay.workers, relay.listen.length);
-  const because =
-    `because this process may open only ${limit} files, and partners, health checks and the service itself need ` +
-    `${own} of them; expected a limit of at least ${own + callerFilesOf(config)} (LimitNOFILE= in the systemd unit)`;
-  // All limits are lowered together, so one warning suffices.
-  if (http && effective.http < http.connectionsMax) {
-    return [
-      `gateway: http.connectionsMax is ${http.connectionsMax}, but each listener accepts only ${effective.http} ` +
-        `connections, ${because}, or a smaller http.connectionsMax`,
-    ];
-  }
-  if (http || !shredstream || effective.subscribers === subscriberConnectionsMax) return [];
-  return [
-    `shredstream: the listener accepts only ${effective.subscribers} connections instead of ` +
-      `${subscriberConnectionsMax}, ${because}`,
-  ];
 }

@@ -5,6 +5,7 @@
 // the relay returns to its previous tables if the subscribers of the block engine are rejected.
 
 import { type Config, configWarnings } from "../core/configuration/configuration.ts";
+import { openFilesWarnings } from "../core/configuration/connection-limits.ts";
 import { messageOf } from "../core/errors.ts";
 import { openFilesLimit } from "../core/files.ts";
 import type { Logger } from "../core/log.ts";
@@ -14,7 +15,6 @@ import type { SubscriberService } from "../relay/shredstream/subscriber-service.
 import type { StreamService } from "../relay/streams/stream-service.ts";
 import type { AccountSubscribers } from "./account-subscribers.ts";
 import type { GatewayService, PreparedReload } from "./gateway-service.ts";
-import { openFilesWarnings } from "./gateway-settings.ts";
 import type { Operations } from "./operations.ts";
 import type { WarmUp } from "./warm-up.ts";
 

@@ -9,7 +9,7 @@ import { connectionsLimitOf } from "./derived.ts";
 
 /** Limits of the servers of gRPC, unless they are lowered. */
 export const streamConnectionsMax = 4096;
-export const subscriberConnectionsMax = 1024;
+const subscriberConnectionsMax = 1024;
 
 type LimitedConfig = Pick<Config, "http" | "streams" | "shredstream"> & {
   readonly gateway: Pick<Config["gateway"], "fastPath">;
@@ -68,4 +68,27 @@ export function connectionLimitsOf(
     streams: lowered(wanted.streams),
     subscribers: lowered(wanted.subscribers),
   };
+}
+
+/** `limit`: files that the process may have open; null: unknown. */
+export function openFilesWarnings(config: LimitedConfig, limit: number | null): string[] {
+  const { http, shredstream, relay } = config;
+  if (limit === null) return [];
+  const effective = connectionLimitsOf(config, limit);
+  const own = ownFilesOf(relay.workers, relay.listen.length);
+  const because =
+    `because this process may open only ${limit} files, and partners, health checks and the service itself need ` +
+    `${own} of them; expected a limit of at least ${own + callerFilesOf(config)} (LimitNOFILE= in the systemd unit)`;
+  // All limits are lowered together, so one warning suffices.
+  if (http && effective.http < http.connectionsMax) {
+    return [
+      `gateway: http.connectionsMax is ${http.connectionsMax}, but each listener accepts only ${effective.http} ` +
+        `connections, ${because}, or a smaller http.connectionsMax`,
+    ];
+  }
+  if (http || !shredstream || effective.subscribers === subscriberConnectionsMax) return [];
+  return [
+    `shredstream: the listener accepts only ${effective.subscribers} connections instead of ` +
+      `${subscriberConnectionsMax}, ${because}`,
+  ];
 }

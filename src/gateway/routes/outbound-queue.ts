@@ -60,7 +60,7 @@ export class OutboundQueue {
 
   /**
    * Removes the transactions of one request, all with the same path, at most `callsMax`. `expired` receives
-   * those whose deadline has passed.
+   * each transaction whose deadline has passed.
    */
   take(
     callsMax: number,
