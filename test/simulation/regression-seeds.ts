@@ -84,4 +84,9 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     hasQuietPeriods: true,
     found: "a blockhash from a standstill expired before its block was confirmed",
   },
+  {
+    seed: 2333328047,
+    slots: 60,
+    found: "checks: three creations of a nonce account expired, and its caller got nonce_failed",
+  },
 ];

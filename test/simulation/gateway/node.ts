@@ -90,6 +90,8 @@ export class SimulatedNode {
   #lastDownMs = Number.NEGATIVE_INFINITY;
   #lastTroubleMs = Number.NEGATIVE_INFINITY;
   #answers = 0;
+  /** Transactions of the service for nonce accounts, by the account. */
+  readonly #sent = new Map<string, ChainTransaction[]>();
 
   constructor(options: NodeOptions) {
     this.#options = options;
@@ -156,10 +158,39 @@ export class SimulatedNode {
       sendTransaction: (wire) =>
         answer(() => {
           const transaction = chainTransactionOf(wire);
+          this.#note(transaction);
           chain.arrive([transaction], false);
           return transaction.signature;
         }),
     };
+  }
+
+  /**
+   * The accounts, in hex, for which the service gave up: so many transactions in a row can no longer land and did
+   * not succeed. Before a block is confirmed, all of them are the same transaction.
+   */
+  accountsWithFailures(failures: number): string[] {
+    return [...this.#sent].flatMap(([account, sent]) => {
+      const last = sent.slice(-failures);
+      const isEnough = last.length === failures || last[0]?.blockhash === firstHash;
+      return isEnough && last.every((each) => this.#hasFailed(each)) ? [account] : [];
+    });
+  }
+
+  #note(transaction: ChainTransaction): void {
+    const account = transaction.nonce?.account;
+    if (account === undefined) return;
+    const sent = this.#sent.get(account) ?? [];
+    if (sent.at(-1)?.signature !== transaction.signature) sent.push(transaction);
+    this.#sent.set(account, sent);
+  }
+
+  #hasFailed(transaction: ChainTransaction): boolean {
+    const { chain } = this.#options;
+    const { signature, blockhash } = transaction;
+    if (blockhash === firstHash) return true;
+    const block = chain.find(signature, chain.confirmed);
+    return block ? block.landed.get(signature) !== null : chain.isOver(transaction);
   }
 
   get #isUp(): boolean {

@@ -19,6 +19,8 @@ const questionMs = 2_500;
 const creationMs = 14_000;
 /** A managed account is ready so long after it was asked for, if cluster, node and disk work. */
 const readyMs = 40_000;
+/** The creation of an account gives up after so many transactions that did not land. */
+const failuresMax = 3;
 
 /** The result of getNonce, in hex. */
 export interface HandedNonce {
@@ -91,9 +93,19 @@ export class NonceChecks {
     const isTrue =
       (reason === "rpc_failed" && isDown) ||
       (reason === "nonce_invalid" && isMissing) ||
+      (reason === "nonce_failed" && managedFor !== null && this.#mayHaveFailed(managedFor)) ||
       (reason === "store_failed" && managedFor !== null && disk.hasFailedLately) ||
       (reason === "nonce_pending" && managedFor !== null && this.#mayBePending(managedFor));
     if (!isTrue) throw new Violation("a refusal is true", `getNonce: ${reason}`);
+  }
+
+  /** Its account is not known before it is ready: it is none that another customer has. */
+  #mayHaveFailed(customer: number): boolean {
+    const others = [...this.#managed].filter(([other]) => other !== customer);
+    const taken = new Set(others.map(([, account]) => account));
+    return this.#options.node
+      .accountsWithFailures(failuresMax)
+      .some((account) => !taken.has(account));
   }
 
   #mayBePending(customer: number): boolean {
