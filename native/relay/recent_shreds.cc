@@ -6,6 +6,15 @@ namespace shredway {
 namespace {
 
 constexpr size_t kPrefaultSetsPerSlot = 64;  // 4,096 shreds: twice what mainnet produces in 400 ms
+constexpr size_t kPageBytes = 4096;
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older headers lack
+
+// Gives this memory its pages. One call for all of them takes a tenth of the time that a fault for
+// each takes in a virtual machine. Kernels before 5.14 refuse it.
+void touch(uint8_t* begin, size_t bytes) {
+  if (madvise(begin, bytes, kPopulateWrite) == 0) return;
+  for (size_t at = 0; at < bytes; at += kPageBytes) static_cast<volatile uint8_t*>(begin)[at] = 0;
+}
 
 void start_record(FecSetRecord& set_record, const Shred& shred, const uint8_t* signature,
                   const Root& root) {
@@ -29,12 +38,11 @@ std::unique_ptr<RecentShreds> RecentShreds::create(bool prefault) {
   madvise(records, recent->records_.bytes(), MADV_NOHUGEPAGE);
   recent->extra_ = std::make_unique<FecSetRecord[]>(kExtraRoots);
   if (prefault) {
-    constexpr size_t kPageBytes = 4096;
     constexpr size_t kSlotBytes = kFecSetsPerSlotMax * sizeof(FecSetRecord);
-    volatile uint8_t* bytes = reinterpret_cast<uint8_t*>(records);
+    static_assert(kSlotBytes % kPageBytes == 0);
+    uint8_t* bytes = reinterpret_cast<uint8_t*>(records);
     for (size_t slot = 0; slot < SlotWindow::kSlots; slot++)
-      for (size_t at = 0; at < kPrefaultSetsPerSlot * sizeof(FecSetRecord); at += kPageBytes)
-        bytes[slot * kSlotBytes + at] = 0;
+      touch(bytes + slot * kSlotBytes, kPrefaultSetsPerSlot * sizeof(FecSetRecord));
   }
   return recent;
 }
