@@ -61,6 +61,7 @@ type GrpcStreamHandler = (stream: GrpcStream) => void;
 interface GrpcLimits {
   /** Connections include those that have not finished their TLS handshake. */
   readonly connections: number;
+  /** A quarter of all at most: a low limit of open files lowers `connections`. */
   readonly connectionsPerPeer: number;
   readonly callsPerConnection: number;
   /** Length of one message of a stream. */
@@ -103,6 +104,12 @@ const readEndsMs = 1000;
 /** A connection without a call ends after this time. */
 const idleMs = 600_000;
 
+/** No caller gets so many connections that it could keep all others out. */
+function limitsOf(limits: GrpcLimits): GrpcLimits {
+  const share = Math.ceil(limits.connections / 4);
+  return { ...limits, connectionsPerPeer: Math.min(limits.connectionsPerPeer, share) };
+}
+
 export class GrpcServer {
   readonly #server: Http2Server | Http2SecureServer;
   readonly #options: GrpcServerOptions;
@@ -118,7 +125,7 @@ export class GrpcServer {
 
   private constructor(options: GrpcServerOptions) {
     this.#options = options;
-    this.#limits = { ...defaultLimits, ...options.limits };
+    this.#limits = limitsOf({ ...defaultLimits, ...options.limits });
     const { tls } = options;
     const settings = { settings: { maxConcurrentStreams: this.#limits.callsPerConnection } };
     this.#server = tls

@@ -19,7 +19,7 @@ import { selfSignedCertificate, selfSignedKey } from "../../support/quic/self-si
 const path = "/test.Service/Echo";
 const refusedPath = "/test.Service/Refuse";
 
-async function openServer(listen = "127.0.0.1:0", tls?: TlsMaterial) {
+async function openServer(listen = "127.0.0.1:0", tls?: TlsMaterial, connections?: number) {
   const reported: unknown[] = [];
   const peers: string[] = [];
   const clock = ManualClock.running();
@@ -35,6 +35,7 @@ async function openServer(listen = "127.0.0.1:0", tls?: TlsMaterial) {
           throw new GrpcError("NOT_FOUND", "refused");
         },
       },
+      ...(connections !== undefined && { limits: { connections, connectionsPerPeer: 256 } }),
       tls,
       clock,
       report: (error) => void reported.push(error),
@@ -243,5 +244,21 @@ describe("GrpcServer", () => {
     server.close();
     for (const beat of beats) expect(beat).not.toThrow();
     client.destroy();
+  });
+});
+
+describe("GrpcServer with few connections", () => {
+  it("leaves connections to other addresses", async () => {
+    const { server } = await openServer("127.0.0.1:0", undefined, 8);
+    const { port } = parseEndpoint(server.address);
+    const holders = Array.from({ length: 8 }, () => {
+      const socket = connect({ port, host: "127.0.0.1", localAddress: "127.0.0.9" });
+      closing({ close: () => void socket.destroy() });
+      return socket.on("error", () => {}).resume();
+    });
+    await until(() => server.refusedConnections === 6, "the refusal of the others");
+    await until(() => holders.filter(({ closed }) => closed).length === 6, "their ends");
+    expect(server.connections).toBe(2);
+    await expect(call(server.address)).resolves.toEqual(Uint8Array.of(1, 2, 3));
   });
 });
