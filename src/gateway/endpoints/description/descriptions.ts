@@ -14,6 +14,8 @@ import { type DescriptionFacts, openRpcDocument } from "./openrpc.ts";
 
 interface Description {
   readonly text: string;
+  /** The text for GET: anybody may ask for it, and a string would be copied for each response. */
+  readonly bytes: Uint8Array;
   /** Entity tag, including its quotes. */
   readonly tag: string;
 }
@@ -22,8 +24,9 @@ const cacheControl = "public, max-age=300";
 
 function write(document: object): Description {
   const text = writeJson(document);
-  const digest = createHash("sha256").update(text).digest("base64url");
-  return { text, tag: `"${digest.slice(0, 22)}"` };
+  const bytes = Buffer.from(text);
+  const digest = createHash("sha256").update(bytes).digest("base64url");
+  return { text, bytes, tag: `"${digest.slice(0, 22)}"` };
 }
 
 /** Whether If-None-Match lists `tag`; weak tags match too. */
@@ -76,13 +79,13 @@ export class Descriptions {
   }
 
   /** Responds to GET and HEAD of either document. */
-  answer(head: HttpHead, { text, tag }: Description): HttpResponse {
+  answer(head: HttpHead, { bytes, tag }: Description): HttpResponse {
     const headers = {
       ...documentHeaders(head),
       "cache-control": cacheControl,
       etag: tag,
     };
-    if (!isListed(tag, head.header("if-none-match"))) return { status: 200, headers, body: text };
+    if (!isListed(tag, head.header("if-none-match"))) return { status: 200, headers, body: bytes };
     const { "content-type": _, ...unchanged } = headers; // a 304 has no content
     return { status: 304, headers: unchanged };
   }
