@@ -14,7 +14,7 @@ import { type DescriptionFacts, openRpcDocument } from "./openrpc.ts";
 
 interface Description {
   readonly text: string;
-  /** The text for GET: anybody may ask for it, and a string would be copied for each response. */
+  /** The text for GET. It needs no key, and a string would be copied for each response. */
   readonly bytes: Uint8Array;
   /** Entity tag, including its quotes. */
   readonly tag: string;
