@@ -99,7 +99,7 @@ export class NonceChecks {
     if (!isTrue) throw new Violation("a refusal is true", `getNonce: ${reason}`);
   }
 
-  /** Its account is not known before it is ready: it is none that another customer has. */
+  /** Its account is not known before it is ready. No other customer has it. */
   #mayHaveFailed(customer: number): boolean {
     const others = [...this.#managed].filter(([other]) => other !== customer);
     const taken = new Set(others.map(([, account]) => account));
