@@ -20,7 +20,7 @@ import {
   type FastPathConnections,
   type FastPathHost,
 } from "./caller-connection.ts";
-import { RouteLoans } from "./route-loans.ts";
+import { RouteLoans, type RouteNumbers } from "./route-loans.ts";
 import { readTakenRecord, takenRecordBytes } from "./taken-record.ts";
 
 /** As kFastPathRoutesMax and kFastPathKeysMax in native/submission/fast_path.h. */
@@ -60,7 +60,7 @@ const noCounts: NativeFastPathCounts = {
   unclaimed: 0,
 };
 
-export class FastPath implements FastPathHost, FastPathConnections {
+export class FastPath implements FastPathHost, FastPathConnections, RouteNumbers {
   readonly native: NativeFastPath;
   readonly #log: Pick<Logger, "warn">;
   readonly #nowMs: () => number;
@@ -122,16 +122,24 @@ export class FastPath implements FastPathHost, FastPathConnections {
     if (!this.#isClosed) this.native.forgetAll();
   }
 
-  /** null: too many routes. */
+  /** null: the fast path is closed. */
   openRoute(): RouteLoans | null {
+    return this.#isClosed ? null : new RouteLoans(this.native, this);
+  }
+
+  /** A number for a route that lends; null: all are in use. */
+  take(loans: RouteLoans): number | null {
     if (this.#isClosed) return null;
     for (let number = 0; number < routesMax; number++) {
       if (this.#routes.has(number)) continue;
-      const loans = new RouteLoans(this.native, number, () => this.#routes.delete(number));
       this.#routes.set(number, loans);
-      return loans;
+      return number;
     }
     return null;
+  }
+
+  release(number: number): void {
+    this.#routes.delete(number);
   }
 
   keyNumber(keyId: string): number {

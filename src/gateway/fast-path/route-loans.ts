@@ -1,7 +1,8 @@
 // The loans of one route: idle connections to its partner that the fast path may write to.
 //
-// partner-endpoint.ts opens it and lends the connections that it does not need. A loan is free, used (the
-// fast path wrote a request to it), or kept (the endpoint uses it).
+// http-route.ts opens it, and its endpoint lends the connections that it does not need. A loan is free, used (the
+// fast path wrote a request to it), or kept (the endpoint uses it). The route gets its number with the first loan
+// for which one is free: during a reload, the routes before have all of them.
 
 import type { NativeFastPath } from "../../relay/data-plane/native-fast-path.ts";
 import type { FastSend } from "../submission/taken-request.ts";
@@ -17,33 +18,41 @@ interface FastRouteForm {
   readonly transactionBytesMax: number;
 }
 
+/** The numbers of the routes in the fast path. */
+export interface RouteNumbers {
+  /** null: all are in use. */
+  take(loans: RouteLoans): number | null;
+  release(number: number): void;
+}
+
 export class RouteLoans {
-  /** Number of the route in the fast path. */
-  readonly number: number;
   /** Sends that no submission adopted; set by the endpoint. */
   onAbandoned: (send: FastSend) => void = () => undefined;
   readonly #native: NativeFastPath;
-  readonly #closed: () => void;
+  readonly #numbers: RouteNumbers;
+  #number: number | null = null;
+  #form: FastRouteForm | null = null;
 
-  constructor(native: NativeFastPath, number: number, closed: () => void) {
+  constructor(native: NativeFastPath, numbers: RouteNumbers) {
     this.#native = native;
-    this.number = number;
-    this.#closed = closed;
+    this.#numbers = numbers;
+  }
+
+  /** Number of the route in the fast path; null: nothing was lent yet. */
+  get number(): number | null {
+    return this.#number;
   }
 
   /** Sets the form of the requests. Call it before the first loan. */
   setForm(form: FastRouteForm): void {
-    this.#native.setRoute(
-      this.number,
-      [form.head, form.beforeId, form.beforeText, form.afterText],
-      form.minimumTipLamports,
-      form.transactionBytesMax,
-    );
+    this.#form = form;
   }
 
-  /** Lends a connected socket until `untilNs` (monotonic); null: the system refused. */
+  /** Lends a connected socket until `untilNs` (monotonic); null: no number is free, or the system refused. */
   lend(descriptor: number, untilNs: bigint): number | null {
-    const loan = this.#native.lend(this.number, descriptor, untilNs);
+    this.#number ??= this.#takeNumber();
+    if (this.#number === null) return null;
+    const loan = this.#native.lend(this.#number, descriptor, untilNs);
     return loan < 0 ? null : loan;
   }
 
@@ -63,6 +72,20 @@ export class RouteLoans {
 
   /** Release every loan before. */
   close(): void {
-    this.#closed();
+    if (this.#number !== null) this.#numbers.release(this.#number);
+  }
+
+  #takeNumber(): number | null {
+    const form = this.#form;
+    if (!form) return null;
+    const number = this.#numbers.take(this);
+    if (number === null) return null;
+    this.#native.setRoute(
+      number,
+      [form.head, form.beforeId, form.beforeText, form.afterText],
+      form.minimumTipLamports,
+      form.transactionBytesMax,
+    );
+    return number;
   }
 }

@@ -28,8 +28,8 @@ export class EndpointLoans {
     loans.setForm({ head: `${head}content-length: `, ...callParts, ...capabilities });
   }
 
-  /** Number of the route in the fast path. */
-  get route(): number {
+  /** Number of the route in the fast path; null: nothing was lent yet. */
+  get route(): number | null {
     return this.#loans.number;
   }
 

@@ -26,7 +26,7 @@ interface HttpRouteDependencies {
   readonly network?: PartnerNetwork | undefined;
 }
 
-/** Opens the loans of a route; null: there are too many routes. */
+/** Opens the loans of a route; null: the fast path is closed. */
 export interface FastRoutes {
   openRoute(): RouteLoans | null;
 }

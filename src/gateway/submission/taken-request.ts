@@ -43,12 +43,12 @@ export class TakenRequest {
   }
 
   /** Whether the route's send is not adopted yet. */
-  hasSendOf(route: number): boolean {
+  hasSendOf(route: number | null): boolean {
     return this.#sends.some((send) => send.route === route);
   }
 
   /** The route's send; null: none is left. */
-  adopt(route: number): FastSend | null {
+  adopt(route: number | null): FastSend | null {
     const place = this.#sends.findIndex((send) => send.route === route);
     return place < 0 ? null : (this.#sends.splice(place, 1)[0] ?? null);
   }

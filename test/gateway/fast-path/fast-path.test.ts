@@ -12,6 +12,7 @@ import { closing } from "../../support/closing.ts";
 import { createdKey } from "../../support/gateway/created-key.ts";
 import { tipAddress } from "../../support/gateway/gateway.ts";
 import { accepts } from "../../support/gateway/partner.ts";
+import { until } from "../../support/network/udp-receiver.ts";
 import { base64, forged } from "../../support/transactions/tipping.ts";
 import {
   bodyOf,
@@ -294,6 +295,24 @@ it("follows a reload of the minimum tip and of the routes", async () => {
   const { body } = await caller.call(requestOf(opened.key, bodyOf(transfer(3))));
   expect(body.error?.message).toContain("no route");
   expect(partner.posts.length).toBe(1);
+});
+
+it("serves all routes after a reload that replaces more than half of what it has room for", async () => {
+  const opened = await openWithPartner();
+  const caller = await taught(opened);
+  const [route] = opened.config.routes;
+  if (!route) throw new Error("expected a route");
+  for (const number of [2, 3, 4]) {
+    const headers = { "x-version": `${number}` };
+    const routes = Array.from({ length: 12 }, (_, i) => {
+      return { ...route, name: `partner-${i}`, connections: 1, headers };
+    });
+    opened.gateway.prepare(configWith(opened, { routes })).apply();
+    // A route lends its connection after its first request, and the routes before have closed by then, or later.
+    await until(() => opened.gateway.snapshot().fastPath?.loans === 0, "the end of earlier loans");
+    await caller.call(requestOf(opened.key, bodyOf(transfer(number))));
+    await until(() => opened.gateway.snapshot().fastPath?.loans === 12, "a loan of each route");
+  }
 });
 
 it("counts and reports what was sent for a request that is refused afterwards", async () => {
