@@ -63,7 +63,7 @@ import { StatusFeed } from "./status-feed.ts";
 import { answerStream, type StreamAnswer, type StreamSubmission } from "./stream-submissions.ts";
 import { SubmissionQueue } from "./submission-queue.ts";
 import { SubmissionSockets } from "./submission-sockets.ts";
-import { subscriptionRoute } from "./subscriptions.ts";
+import { subscriptionNames, subscriptionRoute } from "./subscriptions.ts";
 import { TipFloorHandler } from "./tip-floor.ts";
 import { TipHistoryHandler, tipHistoryPath } from "./tip-history.ts";
 import {
@@ -153,8 +153,7 @@ export class Gateway {
       authorise: (head) => this.#callers.authorise(head, ["submit"]),
       currentKey: (head) => this.#callers.current(head),
       countHandshake: this.#countHandshake,
-      checkParameters: (key, query) =>
-        void this.contextOf(key, query).callOf("sendTransaction", ["submit"]),
+      contextOf: (key, query) => this.contextOf(key, query),
       submit: (stream) => this.answerStream(stream),
       rejected: (reason) => this.#ended("sendTransaction", reason),
       rateLimited: (limit) => this.rateLimited("websocket", limit),
@@ -427,6 +426,7 @@ export class Gateway {
       key,
       query,
       isBlockEngine: false,
+      uriNames: subscriptionNames,
       isForBrowser: false,
       receivedNs,
       ingress,

@@ -1,13 +1,14 @@
-// Parses the query of a URL, and declares self-describing URI parameters.
+// Parses the query of a URL, refuses parameters that its path does not have, and declares self-describing
+// URI parameters.
 //
 // Called for every request. It splits by hand because URLSearchParams takes five times as long. A
 // query may contain a key, so messages quote only the value of the invalid parameter.
 
-import type { ShredwayError } from "../../core/errors.ts";
+import { quote, ShredwayError } from "../../core/errors.ts";
 import type { JsonSchema } from "../schema/json-schema.ts";
 import { invalid } from "../schema/shapes.ts";
 
-/** A query with more fields is refused where a flag is read: one of them could ask for protection. */
+/** A query with more fields is refused: one of them could ask for protection. */
 const fieldsMax = 64;
 
 function decode(text: string): string {
@@ -36,8 +37,10 @@ export class Query {
       const end = next < 0 ? query.length : next;
       const equals = query.indexOf("=", begin);
       const nameEnd = equals < 0 || equals > end ? end : equals;
-      this.#names.push(decode(query.slice(begin, nameEnd)));
-      this.#values.push(decode(query.slice(Math.min(nameEnd + 1, end), end)));
+      if (end > begin) {
+        this.#names.push(decode(query.slice(begin, nameEnd)));
+        this.#values.push(decode(query.slice(Math.min(nameEnd + 1, end), end)));
+      }
       begin = end + 1;
     }
     this.#isCut = begin < query.length;
@@ -70,6 +73,45 @@ export class Query {
 
 const noQuery = new Query("");
 
+/** An API key, which every path accepts: a client may use one URL for all. */
+export const keyName = "api-key";
+/** Names that contain an API key: `find` of callers.ts requires that all keys of a request are equal. */
+const keyNames: ReadonlySet<string> = new Set([keyName, "api_key", "uuid"]);
+
+/** Without the key of a URL such as "/relay?sw_…". */
+function quotedName(name: string): string {
+  return quote(name.replaceAll(/sw_\w+/g, "sw_…"));
+}
+
+/**
+ * Throws ShredwayError "value_invalid" unless `known` contains each parameter and no parameter is
+ * repeated: one that is ignored would surprise the caller.
+ */
+export function checkNames(query: Query, known: readonly string[]): void {
+  const { names } = query;
+  if (query.isCut) {
+    throw new ShredwayError(
+      "value_invalid",
+      `URI parameters: expected at most ${fieldsMax}, got more`,
+    );
+  }
+  for (const [i, name] of names.entries()) {
+    if (!known.includes(name)) {
+      throw new ShredwayError(
+        "value_invalid",
+        `unknown URI parameter ${quotedName(name)}; expected one of ${known.join(", ")}`,
+      );
+    }
+    if (names.indexOf(name) < i && !keyNames.has(name)) {
+      const values = query.texts(name).map(quote).join(", ");
+      throw new ShredwayError(
+        "value_invalid",
+        `URI parameter ${name}: expected one value, got ${values}`,
+      );
+    }
+  }
+}
+
 // ---- parameters of URLs ---------------------------------------------------------------------
 
 /**
@@ -87,18 +129,17 @@ function refused(name: string, expected: string, value: string | undefined): Shr
   return invalid(`URI parameter ${name}`, expected, value);
 }
 
-/** Accepts only true, false or absence. If it is repeated, one true suffices. */
+/** Accepts only true, false or absence. */
 export function uriFlag(name: string, description: string): UriParameter<boolean> {
   return {
     name,
     description,
     schema: { type: "boolean", default: false },
     read: (query) => {
-      if (query.text(name) === undefined) return false; // the usual case
-      const values = query.texts(name);
-      const wrong = values.find((value) => value !== "true" && value !== "false");
-      if (wrong !== undefined) throw refused(name, "true or false", wrong);
-      return values.includes("true");
+      const value = query.text(name);
+      if (value === undefined || value === "false") return false;
+      if (value === "true") return true;
+      throw refused(name, "true or false", value);
     },
   };
 }

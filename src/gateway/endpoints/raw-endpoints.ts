@@ -28,7 +28,7 @@ import { invalid } from "../schema/shapes.ts";
 import { prefixOf, tooLarge, withIds } from "./answers.ts";
 import { methodBytesMax } from "./body-limits.ts";
 import { type Query, uriCount, uriFlag } from "./query.ts";
-import type { RequestContext } from "./request-context.ts";
+import { type RequestContext, submissionNames } from "./request-context.ts";
 
 export const rawMethods = [
   "sendTransaction",
@@ -55,6 +55,32 @@ export const rawParameters = {
     "required for sendAlt: also uses the routes of sendTransaction if no partner accepts it",
   ),
 } as const;
+
+/** Names of all parameters of both paths. */
+export const rawNames = [
+  ...submissionNames,
+  "method",
+  ...Object.values(rawParameters).map(({ name }) => name),
+] as const;
+
+/** Parameters of a single method. */
+const methodOfParameter: ReadonlyMap<string, RawMethod> = new Map([
+  [rawParameters.maxRetries.name, "sendTransaction"],
+  [rawParameters.minContextSlot.name, "sendTransaction"],
+  [rawParameters.enableFallback.name, "sendAlt"],
+]);
+
+/** Throws ShredwayError "value_invalid" for a parameter of another method. */
+function refuseParametersOfOthers(query: Query, method: RawMethod): void {
+  for (const name of query.names) {
+    const owner = methodOfParameter.get(name);
+    if (owner === undefined || owner === method) continue;
+    throw new ShredwayError(
+      "value_invalid",
+      `URI parameter ${name}: expected none for ${method}, because only ${owner} has it; got ${quote(query.text(name))}`,
+    );
+  }
+}
 
 /** Inspects one transaction of the body. */
 type Reader = (call: Call, what: string) => TransactionFacts;
@@ -144,6 +170,8 @@ interface RawRequest {
   readonly query: Query;
   readonly body: Uint8Array;
   readonly isText: boolean;
+  /** Names of the parameters that the URL may have; default: those of a POST. */
+  readonly uriNames?: readonly string[];
 }
 
 /** The transactions of a body that is being submitted. */
@@ -214,12 +242,17 @@ const senders = { sendTransaction, sendBundle, sendBatch, sendIdeal, sendAlt } a
 
 /** Returns the result; throws or rejects with ShredwayError. */
 export async function runRaw(
-  { context, query, body, isText }: RawRequest,
+  { context, query, body, isText, uriNames = rawNames }: RawRequest,
   method: RawMethod,
 ): Promise<unknown> {
-  if (method === "getHealth") return "ok";
+  if (method === "getHealth") {
+    // A client keeps its connection open with the URL of its submissions.
+    context.checkUri(uriNames);
+    return "ok";
+  }
   const isSingle = method === "sendTransaction" || method === "sendAlt";
-  const call = context.callOf(method, [method === "sendBatch" ? "batch" : "submit"]);
+  const call = context.callOf(method, [method === "sendBatch" ? "batch" : "submit"], uriNames);
+  refuseParametersOfOthers(query, method);
   const readers = (isText ? textReaders : byteReaders)(body, isSingle);
   const protection = readProtection([], call.uri);
   return context.limited(() =>

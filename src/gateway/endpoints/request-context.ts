@@ -3,7 +3,7 @@
 // gateway.ts creates one per request and passes it to the JSON-RPC framing. Every call of an array
 // counts against the key's limit; the last result of the limit sets the headers.
 
-import { quote, type Reason, ShredwayError } from "../../core/errors.ts";
+import { type Reason, ShredwayError } from "../../core/errors.ts";
 import {
   type JsonRpcAnswer,
   type JsonRpcOptions,
@@ -17,13 +17,12 @@ import type { LimitVerdict } from "../methods/dependencies.ts";
 import { FastCall, type FastCallFacts } from "../methods/fast-call.ts";
 import type { Call, KeyedMethod, Method, MethodContext, UriOptions } from "../methods/method.ts";
 import { findMethod } from "../methods/method-table.ts";
-import { resemblesProtection } from "../methods/protection.ts";
 import { readReceiptOption, withReceipt } from "../methods/receipts.ts";
 import type { Ingress } from "../submission/types.ts";
 import { browserHeaders, jsonHeaders, prefixOf, statusOf } from "./answers.ts";
 import { bodyBytesMax, callsMax, depthMax } from "./body-limits.ts";
 import { unauthorized } from "./callers.ts";
-import { type Query, uriFlag, uriSwitch } from "./query.ts";
+import { checkNames, keyName, type Query, uriFlag, uriSwitch } from "./query.ts";
 import { methodUnknown } from "./read-methods.ts";
 import { isReceiptHeaderSet, receiptHeader, receiptHeaderBytesMax } from "./receipt-header.ts";
 
@@ -38,11 +37,16 @@ export const uriParameters = {
   receipt: uriSwitch("receipt", "adds a signed receipt to the response (docs/receipts.md)"),
 } as const;
 
-const protectiveParameters = [
+/** Parameters of every path that submits. */
+export const submissionNames = [
+  keyName,
   uriParameters.mevProtect.name,
   uriParameters.swqosOnly.name,
   uriParameters.revertProtection.name,
+  uriParameters.receipt.name,
 ] as const;
+
+const blockEngineNames = [...submissionNames, "uuid", uriParameters.bundleOnly.name] as const;
 
 const noUriOptions: UriOptions = {
   mevProtect: false,
@@ -53,23 +57,15 @@ const noUriOptions: UriOptions = {
 };
 
 /**
- * Also throws ShredwayError "value_invalid" for an unknown parameter that resembles a protective
- * one: a transaction must not be sent without the protection that its sender expects.
+ * Also throws ShredwayError "value_invalid" for an unknown or repeated parameter: a transaction must not
+ * be sent without the options that its sender expects.
  */
-function readUriOptions({ query, isBlockEngine, receiptHeader: header }: CallerFacts): UriOptions {
+function readUriOptions(
+  { query, receiptHeader: header }: CallerFacts,
+  names: readonly string[],
+): UriOptions {
   if (query.names.length === 0 && header === undefined) return noUriOptions; // the usual case
-  if (query.isCut)
-    throw new ShredwayError("value_invalid", "URI parameters: expected at most 64, got more");
-  const known: readonly string[] = isBlockEngine
-    ? [...protectiveParameters, uriParameters.bundleOnly.name]
-    : protectiveParameters;
-  const unknown = query.names.find((name) => !known.includes(name) && resemblesProtection(name));
-  if (unknown !== undefined) {
-    throw new ShredwayError(
-      "value_invalid",
-      `unknown URI parameter ${quote(unknown)}; the protective parameters are ${known.join(", ")}`,
-    );
-  }
+  checkNames(query, names);
   return {
     mevProtect: uriParameters.mevProtect.read(query),
     swqosOnly: uriParameters.swqosOnly.read(query),
@@ -86,6 +82,8 @@ interface CallerFacts {
   readonly key: ApiKey | null;
   readonly query: Query;
   readonly isBlockEngine: boolean;
+  /** Names of the parameters that the URL may have; default: those of JSON-RPC calls. */
+  readonly uriNames?: readonly string[];
   /** True for browser requests: the response lists the headers that the page may read. */
   readonly isForBrowser: boolean;
   readonly receivedNs: bigint;
@@ -171,6 +169,7 @@ export class RequestContext implements JsonRpcOptions {
 
   /** Returns the result; throws or rejects with ShredwayError. */
   dispatch(name: string, params: readonly Json[]): unknown {
+    this.checkUri();
     const method = findMethod(name);
     if (method) return this.run(name, method, params);
     const { reads } = this.#methodContext.dependencies;
@@ -204,11 +203,24 @@ export class RequestContext implements JsonRpcOptions {
     });
   }
 
-  /** Throws ShredwayError "unauthorized" or "scope_missing". */
-  callOf(name: string, scopes: KeyedMethod["scopes"]): Call {
+  /** Throws ShredwayError "value_invalid" for URL parameters that are not among `names`, or invalid. */
+  checkUri(names?: readonly string[]): UriOptions {
+    this.#uri ??= readUriOptions(this.#facts, names ?? this.#uriNames);
+    return this.#uri;
+  }
+
+  get #uriNames(): readonly string[] {
+    const { uriNames, isBlockEngine } = this.#facts;
+    return uriNames ?? (isBlockEngine ? blockEngineNames : submissionNames);
+  }
+
+  /**
+   * Throws ShredwayError "unauthorized" or "scope_missing", and "value_invalid" like `checkUri`.
+   */
+  callOf(name: string, scopes: KeyedMethod["scopes"], uriNames?: readonly string[]): Call {
     const { isBlockEngine, receivedNs, ingress, fastPath } = this.#facts;
     const apiKey = this.#checkScopes(name, scopes);
-    this.#uri ??= readUriOptions(this.#facts);
+    const uri = this.checkUri(uriNames);
     const { dependencies, settings, admission } = this.#methodContext;
     // Written field by field: spreading the context takes several times as long.
     return {
@@ -217,7 +229,7 @@ export class RequestContext implements JsonRpcOptions {
       admission,
       nextTurn: this.#methodContext.nextTurn,
       key: apiKey,
-      uri: this.#uri,
+      uri,
       isBlockEngine,
       receivedNs,
       ingress,

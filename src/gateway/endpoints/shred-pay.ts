@@ -25,7 +25,7 @@ import type { ConcurrencyLimit } from "../methods/concurrency-limit.ts";
 import { registrarOf } from "../methods/registrations.ts";
 import { invalid } from "../schema/shapes.ts";
 import { batchBytesMax } from "./body-limits.ts";
-import { type Query, uriFlag } from "./query.ts";
+import { keyName, type Query, uriFlag } from "./query.ts";
 import { depthMax, type RequestContext } from "./request-context.ts";
 
 export const shredPayPath = "/shred-pay";
@@ -34,6 +34,7 @@ export const shredPayParameters = {
   verbose: uriFlag("verbose", "also returns the rejected entries"),
   dryRun: uriFlag("dry_run", "checks everything and stores nothing"),
 } as const;
+const uriNames = [keyName, ...Object.values(shredPayParameters).map(({ name }) => name)] as const;
 /**
  * Concurrent requests; their entries use at most half of the verifier's queue, which submissions
  * share.
@@ -115,7 +116,7 @@ interface ShredPayRequest {
 async function register(request: ShredPayRequest): Promise<string> {
   const { context, query, body, concurrencyLimit } = request;
   context.admit(shredPayPath);
-  const call = context.callOf(shredPayPath, ["shreds"]);
+  const call = context.callOf(shredPayPath, ["shreds"], uriNames);
   const registrar = registrarOf(call);
   if (body.length > batchBytesMax) {
     const message = `expected a body of at most ${batchBytesMax} bytes, got ${body.length}`;

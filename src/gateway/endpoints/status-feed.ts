@@ -29,6 +29,7 @@ import { readTexts } from "../schema/shapes.ts";
 import type { Ingress, Submissions, TimelineEvent } from "../submission/types.ts";
 import { handshakeRefusal, pauseRefusal, prefixOf, refusalAnswer } from "./answers.ts";
 import { HandshakePauses } from "./handshake-pauses.ts";
+import { checkNames, keyName, Query } from "./query.ts";
 
 export const feedsPerKeyMax = 8;
 export const signaturesMax = 256;
@@ -89,7 +90,10 @@ export class StatusFeed implements WebSocketRoute {
     if (paused) return paused;
     const open = this.#perKey.get(found.key.id) ?? 0;
     if (open < feedsPerKeyMax)
-      return handshakeRefusal(() => this.#dependencies.countHandshake(found.key));
+      return handshakeRefusal(() => {
+        checkNames(Query.of(head.query), [keyName]);
+        this.#dependencies.countHandshake(found.key);
+      });
     return refusalAnswer(
       "rate_limited",
       `too many status feeds with this key; at most ${feedsPerKeyMax} are allowed; close one or retry in 1 s`,

@@ -13,9 +13,17 @@ import type { FastCallFacts } from "../methods/fast-call.ts";
 import type { MethodContext } from "../methods/method.ts";
 import type { Ingress } from "../submission/types.ts";
 import { prefixOf } from "./answers.ts";
-import type { Query } from "./query.ts";
-import { isFramed, readFrames, runRaw } from "./raw-endpoints.ts";
+import { type Query, uriFlag } from "./query.ts";
+import { isFramed, rawNames, readFrames, runRaw } from "./raw-endpoints.ts";
 import type { RequestContext } from "./request-context.ts";
+
+/** Parameters of a WebSocket on /relayb in addition to those of a POST. */
+export const socketParameters = {
+  responses: uriFlag("responses", "sends a response frame for each message, in their order"),
+} as const;
+
+/** Names of all parameters of a WebSocket on /relayb. */
+export const socketNames = [...rawNames, socketParameters.responses.name] as const;
 
 export interface StreamSubmission {
   readonly key: ApiKey;
@@ -115,7 +123,10 @@ export async function answerStream({
   let answer: StreamAnswer;
   try {
     context.admit(method);
-    const result = await runRaw({ context, query, body, isText: false }, method);
+    const result = await runRaw(
+      { context, query, body, isText: false, uriNames: socketNames },
+      method,
+    );
     answer = { reason: null, text: textOf(result) };
   } catch (error) {
     const isSingle = method === "sendTransaction";

@@ -25,11 +25,16 @@ import {
 import type { Authorise } from "../methods/dependencies.ts";
 import { answerOf, handshakeRefusal, pauseRefusal } from "./answers.ts";
 import { HandshakePauses } from "./handshake-pauses.ts";
-import { Query, uriFlag } from "./query.ts";
+import { Query } from "./query.ts";
 import { rawParameters } from "./raw-endpoints.ts";
 import { isReceiptHeaderSet, receiptHeader } from "./receipt-header.ts";
-import { uriParameters } from "./request-context.ts";
-import type { StreamAnswer, StreamSubmission } from "./stream-submissions.ts";
+import { type RequestContext, uriParameters } from "./request-context.ts";
+import {
+  type StreamAnswer,
+  type StreamSubmission,
+  socketNames,
+  socketParameters,
+} from "./stream-submissions.ts";
 
 const socketsPerKeyMax = 10;
 /** Submissions of a connection that wait for their acceptance; further ones are rejected. */
@@ -43,11 +48,6 @@ const checkMs = 500;
 const policyViolation = 1008;
 const unsupportedData = 1003;
 const tryAgainLater = 1013;
-
-/** Parameters in addition to those of a POST. */
-export const socketParameters = {
-  responses: uriFlag("responses", "sends a response frame for each message, in their order"),
-} as const;
 
 const checkedParameters = [
   socketParameters.responses,
@@ -64,8 +64,7 @@ interface SocketDependencies {
   readonly addressOf: (head: HttpHead) => Uint8Array;
   /** Counts a handshake against the key's limit. Throws ShredwayError "rate_limited". */
   readonly countHandshake: (key: ApiKey) => void;
-  /** Throws ShredwayError "value_invalid" for options in the URL that cannot be honoured. */
-  readonly checkParameters: (key: ApiKey, query: Query) => void;
+  readonly contextOf: (key: ApiKey, query: Query) => Pick<RequestContext, "callOf">;
   /** Never rejects because of a client's input. */
   readonly submit: (stream: StreamSubmission) => Promise<StreamAnswer>;
   /** A message was rejected without a look at its bytes. */
@@ -112,7 +111,7 @@ export class SubmissionSockets implements WebSocketRoute {
   }
 
   accept(head: HttpHead): HttpResponse | undefined {
-    const { authorise, clock, countHandshake, checkParameters } = this.#dependencies;
+    const { authorise, clock, countHandshake, contextOf } = this.#dependencies;
     const found = authorise(head);
     if (!("key" in found)) return found;
     const { key } = found;
@@ -123,8 +122,8 @@ export class SubmissionSockets implements WebSocketRoute {
       const query = new Query(head.query);
       refuseMethod(query);
       refuseReceipt(head, query);
+      contextOf(key, query).callOf("sendTransaction", ["submit"], socketNames);
       for (const parameter of checkedParameters) parameter.read(query);
-      checkParameters(key, query);
     });
     return invalid ? { ...invalid, status: 400 } : handshakeRefusal(() => countHandshake(key));
   }

@@ -26,7 +26,8 @@ import {
 import type { Authorise } from "../methods/dependencies.ts";
 import { answerOf, handshakeRefusal, pauseRefusal, prefixOf } from "./answers.ts";
 import { HandshakePauses } from "./handshake-pauses.ts";
-import { Query } from "./query.ts";
+import { checkNames, Query } from "./query.ts";
+import { submissionNames } from "./request-context.ts";
 import {
   type SessionLimits,
   SubscriptionSession,
@@ -56,6 +57,9 @@ const backpressureBytesMax = 16 * 1024 * 1024;
 const batchMax = 25;
 /** @solana/web3.js and @solana/kit send it every 5 s without an id. Nodes do not answer it. */
 const heartbeatMethod = "ping";
+
+/** Parameters that the URL of the handshake may have; `api_key` as in socket-keys.ts. */
+export const subscriptionNames = [...submissionNames, "api_key"] as const;
 
 /** Opens decoded streams on a WebSocket. */
 type StreamSockets = Pick<StreamService, "openSocket">;
@@ -115,6 +119,7 @@ class Sockets {
   accept(head: HttpHead): ReturnType<NonNullable<WebSocketRoute["accept"]>> {
     const answer = this.#options.authorise(head);
     if ("status" in answer) return answer;
+    const query = new Query(head.query);
     const { socketsPerKey } = this.#limits;
     if ((this.#counts.get(answer.key.id) ?? 0) >= socketsPerKey) {
       return answerOf(
@@ -130,8 +135,11 @@ class Sockets {
     );
     const refusal =
       pauseRefusal(pausedSeconds) ??
-      handshakeRefusal(() => this.#options.countHandshake(answer.key));
-    if (!refusal) this.#callers.set(head, { key: answer.key, query: new Query(head.query) });
+      handshakeRefusal(() => {
+        checkNames(query, subscriptionNames);
+        this.#options.countHandshake(answer.key);
+      });
+    if (!refusal) this.#callers.set(head, { key: answer.key, query });
     return refusal;
   }
 

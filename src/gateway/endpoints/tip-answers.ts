@@ -10,7 +10,7 @@ import type { HttpHead, HttpResponse } from "../http/types.ts";
 import type { LimitVerdict } from "../methods/dependencies.ts";
 import type { StatementSigner } from "../receipts/types.ts";
 import { documentHeaders, plainRefusal } from "./answers.ts";
-import { Query, uriChoice, uriSwitch } from "./query.ts";
+import { checkNames, keyName, Query, uriChoice, uriSwitch } from "./query.ts";
 
 const formats = ["lamports", "sol"] as const;
 export type Format = (typeof formats)[number];
@@ -56,18 +56,26 @@ interface RefusedQuery {
   readonly refusal: HttpResponse;
 }
 
-/** `read`: further parameters, which may throw ShredwayError "value_invalid". */
+/** A key is permitted and ignored: the statistics are public. */
+const names = [keyName, formatParameter.name, signedParameter.name] as const;
+
+/**
+ * `read`: further parameters, which may throw ShredwayError "value_invalid"; `more`: their names.
+ */
 export function readTipQuery(head: HttpHead): TipQuery | RefusedQuery;
 export function readTipQuery<T extends object>(
   head: HttpHead,
   read: (query: Query) => T,
+  more: readonly string[],
 ): (TipQuery & T) | RefusedQuery;
 export function readTipQuery(
   head: HttpHead,
   read: (query: Query) => object = () => ({}),
+  more: readonly string[] = [],
 ): TipQuery | RefusedQuery {
   const query = new Query(head.query);
   try {
+    checkNames(query, [...names, ...more]);
     const format = formatParameter.read(query);
     return { isRead: true, format, isSigned: signedParameter.read(query), query, ...read(query) };
   } catch (thrown) {

@@ -78,7 +78,9 @@ export class TipHistoryHandler {
     const { addressOf, clock } = this.#dependencies;
     const verdict = this.#requests.take(callerOf(addressOf(head)), clock.monotonicNs());
     if (!verdict.allowed) return tooMany("requests per second", verdict);
-    const request = readTipQuery(head, (query) => ({ period: periodParameter.read(query) }));
+    const request = readTipQuery(head, (query) => ({ period: periodParameter.read(query) }), [
+      periodParameter.name,
+    ]);
     return request.isRead ? tipAnswer(head, verdict, this.#textOf(request)) : request.refusal;
   }
 

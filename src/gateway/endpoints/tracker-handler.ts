@@ -4,12 +4,13 @@
 // from memory. It does not use JSON-RPC.
 
 import type { NextAltValidator } from "../../client/responses.ts";
-import { quote } from "../../core/errors.ts";
+import { messageOf, quote } from "../../core/errors.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import { u64Max } from "../../core/primitives.ts";
 import type { HttpHead, HttpResponse } from "../http/types.ts";
 import type { Tracker } from "../tracker/types.ts";
 import { documentHeaders, plainRefusal } from "./answers.ts";
+import { checkNames, keyName, Query } from "./query.ts";
 
 export const validatorsPath = "/api/alt_validators";
 export const nextPath = "/api/next_alt_validator";
@@ -26,6 +27,16 @@ function readSlot(text: string): bigint | null {
   if (!/^[0-9]{1,20}$/.test(text)) return null;
   const slot = BigInt(text);
   return slot <= u64Max ? slot : null;
+}
+
+/** The paths have no parameters. A key is permitted and ignored. */
+function refusalOf({ query }: HttpHead): HttpResponse | undefined {
+  try {
+    checkNames(Query.of(query), [keyName]);
+    return undefined;
+  } catch (thrown) {
+    return plainRefusal("value_invalid", messageOf(thrown));
+  }
 }
 
 function answerOf(head: HttpHead, value: unknown): HttpResponse {
@@ -45,7 +56,7 @@ export class TrackerHandler {
 
   /** Responds to GET and HEAD /api/alt_validators. */
   answerValidators(head: HttpHead): HttpResponse {
-    return answerOf(head, this.#tracker.members());
+    return refusalOf(head) ?? answerOf(head, this.#tracker.members());
   }
 
   /** Responds to GET and HEAD /api/next_alt_validator. */
@@ -63,6 +74,8 @@ export class TrackerHandler {
   }
 
   #answerNext(head: HttpHead, slot: bigint | null): HttpResponse {
+    const refusal = refusalOf(head);
+    if (refusal) return refusal;
     const next = this.#tracker.next(slot);
     if (!next) {
       const from = slot === null ? "the current slot" : `slot ${slot}`;

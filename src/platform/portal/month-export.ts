@@ -5,7 +5,7 @@
 
 import { quote, ShredwayError } from "../../core/errors.ts";
 import type { ApiKey } from "../../gateway/accounts/types.ts";
-import { Query } from "../../gateway/endpoints/query.ts";
+import { checkNames, Query } from "../../gateway/endpoints/query.ts";
 import type { HttpResponse } from "../../gateway/http/types.ts";
 import type { ShredSales } from "../../gateway/methods/dependencies.ts";
 import type { Registration } from "../../shreds/registrations/registration-types.ts";
@@ -107,7 +107,9 @@ export class MonthExport {
 
   /** Rejects with ShredwayError for input and for the limits. */
   async answer(key: ApiKey, query: string): Promise<HttpResponse> {
-    const period = periodOf(new Query(query).text("period"));
+    const parameters = new Query(query);
+    checkNames(parameters, ["period"]);
+    const period = periodOf(parameters.text("period"));
     const shreds = this.#shredsFor(key);
     if (this.#underWay >= exportsMax) {
       throw new ShredwayError(

@@ -39,7 +39,7 @@ function refused(problem: string, id: unknown = "a"): object {
 describe("keys", () => {
   it.each([
     ["/relay?api-key=good", {}],
-    ["/?x=1&api-key=good&y", {}],
+    ["/?receipt=0&api-key=good&", {}],
     ["/?api%2Dkey=%67ood", {}],
     ["/relay", { api_key: "good" }],
     ["/relay", { "api-key": "good" }],

@@ -47,7 +47,10 @@ describe("the tracker", () => {
 
   it.each([
     ["/api/next_alt_validator", `{"pubkey":"${name}","leader_slot":104,"context_slot":101}`],
-    ["/api/next_alt_validator?x=1", `{"pubkey":"${name}","leader_slot":104,"context_slot":101}`],
+    [
+      "/api/next_alt_validator?api-key=x",
+      `{"pubkey":"${name}","leader_slot":104,"context_slot":101}`,
+    ],
     ["/api/next_alt_validator/0", `{"pubkey":"${name}","leader_slot":104,"context_slot":101}`],
     ["/api/next_alt_validator/106", `{"pubkey":"${name}","leader_slot":106,"context_slot":101}`],
     ["/api/next_alt_validator/000106", `{"pubkey":"${name}","leader_slot":106,"context_slot":101}`],

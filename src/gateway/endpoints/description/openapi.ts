@@ -72,9 +72,14 @@ function pathObjects(): object {
   return Object.fromEntries(paths);
 }
 
+/** For OpenAPI and the API document. */
+export const uriRule =
+  "A parameter that its path does not describe, and a repeated one, are refused as an invalid value.";
+
 const description =
   "HTTP paths. `/openrpc.json` describes the JSON-RPC methods. The query or one of four headers may " +
-  "contain the API key; prefer a header, because URLs end up in logs. HEAD is supported where GET is.";
+  "contain the API key; prefer a header, because URLs end up in logs. HEAD is supported where GET is. " +
+  uriRule;
 
 export function openApiDocument({ version, regions }: DescriptionFacts): object {
   const elsewhere = regions.flatMap(({ name, url }) =>

@@ -24,7 +24,7 @@ import { rawMethods, rawParameters } from "../raw-endpoints.ts";
 import { uriParameters } from "../request-context.ts";
 import { keySetType, signingKeysPath } from "../signing-keys.ts";
 import { signaturesMax } from "../status-feed.ts";
-import { socketParameters } from "../submission-sockets.ts";
+import { socketParameters } from "../stream-submissions.ts";
 import { nextPath, slotPath, validatorsPath } from "../tracker-handler.ts";
 import { openApiPath, openRpcPath } from "./document-paths.ts";
 import { answer, jsonRpcRefusals, limitHeaders, plainRefusals } from "./http-answers.ts";
@@ -189,7 +189,7 @@ const partners: readonly Operation[] = [
     parameters: [],
     answers: {
       200: answer("identities of the partners", listOf(publicKey)),
-      ...plainRefusals(503),
+      ...plainRefusals(400, 503),
     },
   },
   {
@@ -199,7 +199,10 @@ const partners: readonly Operation[] = [
     summary: "Returns the next alternative partner that leads, from the current slot on.",
     needsKey: false,
     parameters: [],
-    answers: { 200: answer("the partner and its slot", nextPartner), ...plainRefusals(404, 503) },
+    answers: {
+      200: answer("the partner and its slot", nextPartner),
+      ...plainRefusals(400, 404, 503),
+    },
   },
   {
     path: slotPath,
@@ -250,7 +253,7 @@ const rest: readonly Operation[] = [
     parameters: [],
     answers: {
       101: { description: "the WebSocket is open" },
-      ...jsonRpcRefusals(401, 403, 426, 429, 503),
+      ...jsonRpcRefusals(400, 401, 403, 426, 429, 503),
     },
     webSocket: {
       request: filter,
@@ -280,7 +283,7 @@ const rest: readonly Operation[] = [
     parameters: [],
     answers: {
       101: { description: "the WebSocket is open" },
-      ...jsonRpcRefusals(401, 403, 426, 429, 503),
+      ...jsonRpcRefusals(400, 401, 403, 426, 429, 503),
     },
     webSocket: { request: callBody, message: { oneOf: [callAnswer, streamNotification] } },
   },

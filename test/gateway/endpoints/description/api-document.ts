@@ -6,6 +6,7 @@
 import { errorTable, type Reason, reasons } from "../../../../src/core/errors.ts";
 import { writeJson } from "../../../../src/core/json-rpc/json-text.ts";
 import { statusOf } from "../../../../src/gateway/endpoints/answers.ts";
+import { uriRule } from "../../../../src/gateway/endpoints/description/openapi.ts";
 import type { Operation } from "../../../../src/gateway/endpoints/description/operation.ts";
 import { operations } from "../../../../src/gateway/endpoints/description/paths.ts";
 import { readMethodNames } from "../../../../src/gateway/endpoints/read-methods.ts";
@@ -254,6 +255,8 @@ export function describeApi(): string {
     "",
     ...errorLines(),
     "## Paths",
+    "",
+    `${uriRule} A key may be in the query of each path.`,
     "",
     ...operations.flatMap((operation) => operationLines(operation, known)),
   ]
