@@ -35,11 +35,6 @@ const literals = /true|false|null/y;
  */
 const integerDigitsMax = 80;
 
-/** How a text with calls is read; readCallJson describes the differences. */
-interface CallRules {
-  readonly valuesMax: number;
-}
-
 class JsonReader {
   readonly #text: string;
   readonly #depthMax: number;
@@ -50,11 +45,12 @@ class JsonReader {
   #at = 0;
   #values = 0;
 
-  constructor(text: string, depthMax: number, call: CallRules | null) {
+  /** `callValues`: maximum number of values in a text with calls (readCallJson); null: another text. */
+  constructor(text: string, depthMax: number, callValues: number | null) {
     this.#text = text;
     this.#depthMax = depthMax;
-    this.#valuesMax = call?.valuesMax ?? Number.POSITIVE_INFINITY;
-    this.#isCall = call !== null;
+    this.#valuesMax = callValues ?? Number.POSITIVE_INFINITY;
+    this.#isCall = callValues !== null;
     this.#callDepth = /^[ \t\n\r]*\[/.test(text) ? 2 : 1;
   }
 
@@ -213,9 +209,10 @@ export function readJson(text: string, depthMax = jsonDepthMax): Json {
 
 /**
  * Numbers that JSON.parse may round or turn into Infinity, and ids that may be written in another way
- * than they came: 1e2, 1.0, -0.
+ * than they came: 1e2, 1.0, -0. The name of an id may be escaped.
  */
-const uncertainNumbers = /[0-9]{16}|[0-9][eE]\+?[0-9]{3}|"id"\s*:\s*(?:-0|-?[0-9]+[.eE])/;
+const uncertainNumbers =
+  /[0-9]{16}|[0-9][eE]\+?[0-9]{3}|"(?:i|\\u0069)(?:d|\\u0064)"\s*:\s*(?:-0|-?[0-9]+[.eE])/;
 
 function isDepthBounded(text: string, max: number): boolean {
   let count = 0;
@@ -257,7 +254,7 @@ export function readCallJson(
   depthMax = jsonDepthMax,
   valuesMax = callValuesMax,
 ): Json {
-  const read = (): Json => new JsonReader(text, depthMax, { valuesMax }).read();
+  const read = (): Json => new JsonReader(text, depthMax, valuesMax).read();
   if (!isDepthBounded(text, depthMax) || uncertainNumbers.test(text)) return read();
   try {
     const value: Json = JSON.parse(text);

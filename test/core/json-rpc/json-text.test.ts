@@ -157,6 +157,9 @@ describe("readCallJson", () => {
       expect(writeJson(readCallJson(`{"id":${id}}`))).toBe(`{"id":${id}}`);
       expect(writeJson(readCallJson(` [{"a":[1], "id" : ${id} }]`))).toBe(`[{"a":[1],"id":${id}}]`);
     }
+    for (const name of ["\\u0069d", "i\\u0064", "\\u0069\\u0064"]) {
+      expect(writeJson(readCallJson(`{"${name}":1e2}`))).toBe('{"id":1e2}');
+    }
     const isNotOfTheCall = '{"params":[{"id":1e2}]}';
     expect(readCallJson(isNotOfTheCall)).toEqual({ params: [{ id: 100 }] });
   });
