@@ -11,7 +11,7 @@ import {
   readCallJson,
   writeJson,
 } from "../../core/json-rpc/json-text.ts";
-import type { HttpHead, HttpResponse } from "../http/types.ts";
+import type { HttpHead, HttpResponse, RefusalOptions, RefusalShape } from "../http/types.ts";
 import type { Pages } from "../methods/dependencies.ts";
 import { batchBytesMax, callsMax, depthMax } from "./body-limits.ts";
 
@@ -61,14 +61,6 @@ export function statusOf(reason: Reason | null): number {
   if (reason === null || !statusReasons.has(reason)) return 200;
   return errorTable[reason].httpStatus ?? 200;
 }
-
-interface RefusalOptions {
-  readonly headers?: Headers;
-  readonly details?: ShredwayError["details"];
-}
-
-/** Builds an error response: JSON-RPC, or plain JSON for paths that do not use JSON-RPC. */
-export type RefusalShape = (reason: Reason, message: string, more?: RefusalOptions) => HttpResponse;
 
 /** An error response before any call was parsed, so without an id. */
 export function refusalAnswer(

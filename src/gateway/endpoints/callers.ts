@@ -12,9 +12,9 @@ import { AuthFailureLimiter } from "../accounts/auth-failure-limiter.ts";
 import { scopeMissing } from "../accounts/missing-scope.ts";
 import type { ApiKey, Scope } from "../accounts/types.ts";
 import { clientAddress, isFromProxy } from "../http/client-address.ts";
-import type { HttpHead, HttpResponse } from "../http/types.ts";
+import type { HttpHead, HttpResponse, RefusalShape } from "../http/types.ts";
 import type { GatewayDependencies, Keys } from "../methods/dependencies.ts";
-import { answerOf, type RefusalShape, refusalAnswer } from "./answers.ts";
+import { answerOf, refusalAnswer } from "./answers.ts";
 import { Query } from "./query.ts";
 
 /** Longer texts are rejected without hashing. */

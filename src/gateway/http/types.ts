@@ -3,7 +3,7 @@
 // Only types.
 
 import type { Clock } from "../../core/clock.ts";
-import type { Reason } from "../../core/errors.ts";
+import type { Reason, ShredwayError } from "../../core/errors.ts";
 import type { CallerConnection, FastPathConnections } from "../fast-path/caller-connection.ts";
 import type { CallerNetwork } from "./caller-network.ts";
 import type { MessageLimits } from "./message-allowance.ts";
@@ -41,6 +41,14 @@ export interface HttpResponse {
   /** Not sent for HEAD, 204 and 304. Must not change until it is sent. */
   readonly body?: string | Uint8Array;
 }
+
+export interface RefusalOptions {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly details?: ShredwayError["details"];
+}
+
+/** Builds an error response: JSON-RPC, or plain JSON for paths that do not use JSON-RPC. */
+export type RefusalShape = (reason: Reason, message: string, more?: RefusalOptions) => HttpResponse;
 
 /** A request without its body. Body limits and refusals are decided on it. */
 export type HttpHead = Omit<HttpRequest, "body">;

@@ -5,7 +5,6 @@
 
 import type { AddressRange } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { Reason } from "../../core/errors.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { NodeSockets } from "../../core/json-rpc/node.ts";
 import type { Logger } from "../../core/log.ts";
@@ -18,18 +17,18 @@ import type { TierRules, Tiers } from "../../shreds/tiers/types.ts";
 import type { TipFloor, TipHistoryReader } from "../../tips/tip-types.ts";
 import type { PublicKeys } from "../accounts/public-keys.ts";
 import type { ApiKey } from "../accounts/types.ts";
-import type { HttpHead, HttpRequest, HttpResponse, WebSocketRoute } from "../http/types.ts";
+import type {
+  HttpHead,
+  HttpRequest,
+  HttpResponse,
+  RefusalShape,
+  WebSocketRoute,
+} from "../http/types.ts";
 import type { Nonces } from "../nonces/types.ts";
 import type { StatementSigner } from "../receipts/types.ts";
 import type { TakenRequest } from "../submission/taken-request.ts";
 import type { BundleCommitments, Submissions, SubmitMethod } from "../submission/types.ts";
 import type { Tracker } from "../tracker/types.ts";
-
-type PathRefusal = (
-  reason: Reason,
-  message: string,
-  more?: { readonly headers?: Readonly<Record<string, string>> },
-) => HttpResponse;
 
 /** A path and its handler. */
 export interface Path {
@@ -37,7 +36,7 @@ export interface Path {
   readonly methods: readonly string[];
   readonly handle: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
   /** Form of errors that arise before `handle` is called; absent: JSON-RPC. */
-  readonly refusal?: PathRefusal;
+  readonly refusal?: RefusalShape;
 }
 
 /** Further paths on the gateway's listeners: portal, metrics, descriptions. */

@@ -8,8 +8,7 @@ import type { Logger } from "../../core/log.ts";
 import type { Problem } from "../../core/recent-warnings.ts";
 import type { ConnectionSnapshot } from "../../gateway/accounts/connection-records.ts";
 import type { ApiKey, KeyStore } from "../../gateway/accounts/types.ts";
-import type { RefusalShape } from "../../gateway/endpoints/answers.ts";
-import type { HttpHead, HttpResponse } from "../../gateway/http/types.ts";
+import type { HttpHead, HttpResponse, RefusalShape } from "../../gateway/http/types.ts";
 import type { ShredSales } from "../../gateway/methods/dependencies.ts";
 import type {
   RouteSnapshot,
