@@ -2,7 +2,7 @@
 //
 // A part of config-checks.ts and service-checks.ts.
 
-import { parseEndpoint } from "../../core/addresses/addresses.ts";
+import { formatAddress, parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { KeyedPortFact } from "./file-facts.ts";
 import { about, type Found } from "./finding.ts";
 
@@ -26,7 +26,7 @@ const reasons: Readonly<Record<string, string>> = {
 
 /** `sockets`: the option of `ss` for this kind of socket. */
 export function portFinding(
-  { address, error, owner, key }: KeyedPortFact,
+  { address, error, owner, ownAddresses, key }: KeyedPortFact,
   sockets: "-u" | "-t",
 ): Found {
   const [section = ""] = key.split(".", 1);
@@ -36,7 +36,14 @@ export function portFinding(
   if (owner?.isOwnService) {
     return ok(`${address} is in use by the service of this configuration (process ${owner.pid})`);
   }
-  const { port } = parseEndpoint(address, { allowPortZero: true });
+  const { bytes, port } = parseEndpoint(address, { allowPortZero: true });
+  if (ownAddresses) {
+    const list = ownAddresses.length > 0 ? ownAddresses.join(", ") : "none of this family";
+    return fail(
+      `${address}: no interface of this machine has the address ${formatAddress(bytes)}`,
+      `set ${key} to an address of this machine: ${list} (ip -brief address lists them)`,
+    );
+  }
   const user = owner === undefined ? "" : ` (process ${owner.pid}, ${owner.program})`;
   if (port === 0) return fail(`${address}: ${error}`, `change ${key}`);
   return fail(

@@ -36,8 +36,13 @@ import { coveredSlots, loadLeaderSchedule } from "../../relay/leaders/schedule.t
 import { RpcClient } from "../solana/rpc-client.ts";
 import { type PostgresProbe, probePostgres } from "../store/postgres/probe.ts";
 import { connectFact } from "./connect-fact.ts";
-import { type FileFact, fileFact, type KeyedPortFact, type PortFact } from "./file-facts.ts";
-import { portOwner } from "./port-owner.ts";
+import {
+  type FileFact,
+  fileFact,
+  type KeyedPortFact,
+  type PortFact,
+  portFault,
+} from "./file-facts.ts";
 
 interface FolderFact {
   readonly path: string;
@@ -253,8 +258,7 @@ function tcpPortFact(address: string, file: string): Promise<PortFact> {
   const server = createServer();
   return new Promise((resolve) => {
     server.once("error", (error) => {
-      const owner = portOwner("tcp", endpoint.port, file);
-      resolve({ address, error: messageOf(error), ...(owner && { owner }) });
+      resolve({ address, ...portFault(endpoint, error, { protocol: "tcp", file }) });
     });
     server.listen(
       { host: formatAddress(endpoint.bytes), port: endpoint.port, exclusive: true },

@@ -17,9 +17,8 @@ import { fileReader } from "../../relay/worker-cpu-facts.ts";
 import type { SettingFiles } from "./changes.ts";
 import type { ConfigFacts } from "./config-checks.ts";
 import type { SystemReader } from "./facts.ts";
-import { fileFact, type KeyedPortFact, type PortFact } from "./file-facts.ts";
+import { fileFact, type KeyedPortFact, type PortFact, portFault } from "./file-facts.ts";
 import type { ConfiguredSettings, Probes } from "./input.ts";
-import { portOwner } from "./port-owner.ts";
 
 const toolTimeoutMs = 3000;
 
@@ -171,7 +170,6 @@ function portFact(address: string, file: string): PortFact {
     openUdpSocket({ host: formatAddress(endpoint.bytes), port: endpoint.port }).close();
     return { address, error: null };
   } catch (error) {
-    const owner = portOwner("udp", endpoint.port, file);
-    return { address, error: messageOf(error), ...(owner && { owner }) };
+    return { address, ...portFault(endpoint, error, { protocol: "udp", file }) };
   }
 }

@@ -346,6 +346,12 @@ describe("checkConfiguration", () => {
         { address: "[::]:9000", error: "in use", key: "quic.protectedListen" },
         { address: "0.0.0.0:20001", error: "in use", key: "delivery.proof.listen" },
         { address: "192.0.2.1:0", error: "another machine's", key: "streams.push.from" },
+        {
+          address: "[2001:db8::1]:7000",
+          error: "bind EADDRNOTAVAIL",
+          key: "quic.listen",
+          ownAddresses: [],
+        },
       ],
       leadersError: "leaders.json: cannot be read",
       leadersCover: null,
@@ -354,6 +360,7 @@ describe("checkConfiguration", () => {
       "authentication fail",
       "file-mode fail",
       "file-mode warn",
+      "listen fail",
       "listen fail",
       "listen fail",
       "listen fail",
@@ -373,6 +380,11 @@ describe("checkConfiguration", () => {
     expect(findings[6]).toMatchObject({
       why: "Transaction pushes are sent from here.",
       remedy: "change streams.push.from",
+    });
+    expect(findings[7]).toMatchObject({
+      finding: "[2001:db8::1]:7000: no interface of this machine has the address 2001:db8::1",
+      remedy:
+        "set quic.listen to an address of this machine: none of this family (ip -brief address lists them)",
     });
   });
 

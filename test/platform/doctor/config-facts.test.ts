@@ -62,6 +62,7 @@ describe("readConfigFacts", () => {
       key: "streams.push.from",
       address: "192.0.2.1:0",
       error: expect.stringContaining("no interface of this machine has this address"),
+      ownAddresses: expect.arrayContaining(["127.0.0.1"]),
     });
   });
 

@@ -295,6 +295,25 @@ describe("readServiceFacts", () => {
     ]);
   });
 
+  it.each([
+    ["http.listen", "192.0.2.199:0", `${noWebSocket.replace("127.0.0.1:0", "192.0.2.199:0")} }`],
+    ["operations.listen", "192.0.2.199:1", 'operations: { listen: "192.0.2.199:1" }'],
+    ["shredstream.listen", "192.0.2.199:1", 'shredstream: { listen: "192.0.2.199:1" }'],
+  ])("names the addresses of this machine if %s is not one of them", async (key, at, text) => {
+    const { tcpPorts } = await factsOf(text);
+    const all = checkService(config(), "/f", { ...nothing, tcpPorts });
+    const found = all.find(({ level }) => level === "fail");
+    expect(found).toMatchObject({
+      check: "listen",
+      finding: `${at}: no interface of this machine has the address 192.0.2.199`,
+      remedy: expect.stringMatching(
+        /^set \S+ to an address of this machine: (\S+, )*127\.0\.0\.1(, \S+)* \(ip -brief address lists them\)$/,
+      ),
+    });
+    expect(found?.remedy).toContain(`set ${key} to`);
+    expect(found?.remedy).not.toContain("::1");
+  });
+
   it("reports that another process uses the derived port for WebSockets", async () => {
     const first = await freePortPair();
     const address = await usePort(first + 1);
