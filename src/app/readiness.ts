@@ -136,10 +136,14 @@ function routes({ routes: all }: GatewayReadiness): Check {
   if (all.length === 0) return check("routes", false, "no route is configured", "");
   const countOf = (state: RouteSnapshot["health"]) =>
     all.filter(({ health }) => health === state).length;
-  const unknown = countOf("unknown");
+  const [up, unknown] = [countOf("up"), countOf("unknown")];
+  const failing = all.filter(({ health }) => health === "failing").map(({ name }) => name);
   const untried = unknown > 0 ? `; not tried yet: ${unknown}` : "";
-  const text = `${countOf("up")} of ${all.length} are up${untried}`;
-  return check("routes", true, countOf("down") === all.length ? text : null, text);
+  const failed =
+    failing.length > 0 ? `; reachable, but the last requests failed: ${failing.join(", ")}` : "";
+  const text = `${up} of ${all.length} are up${untried}${failed}`;
+  // Only a request shows whether a failing route has recovered, so this node must stay in use.
+  return check("routes", failing.length === 0, up + unknown === 0 ? text : null, text);
 }
 
 function databaseProblem({ isReachable, isWriteFailing }: GatewayReadiness["store"]) {

@@ -84,6 +84,8 @@ it("reports block engines that do not send, without making the node unready", ()
 it("is not ready while every route is down", () => {
   expect(routesCheck("down", "down")).toEqual([false, "0 of 2 are up"]);
   expect(routesCheck("down", "up")).toEqual([true, "1 of 2 are up"]);
+  const text = "0 of 2 are up; reachable, but the last requests failed: route-1";
+  expect(routesCheck("down", "failing")).toEqual([false, text]);
 });
 
 it("names the multicast groups that do not deliver, if a source has any", () => {

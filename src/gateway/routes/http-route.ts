@@ -17,6 +17,9 @@ import { PartnerEndpoint, type PartnerEndpointOptions } from "./partner-endpoint
 import { kernelNetwork, type PartnerNetwork } from "./partner-network.ts";
 import { RouteCounter } from "./route-counts.ts";
 
+/** One usable endpoint suffices. */
+const bestFirst = ["up", "unknown", "failing", "down"] as const;
+
 interface HttpRouteDependencies {
   readonly clock: Clock;
   readonly log?: Logger | undefined;
@@ -78,10 +81,11 @@ export class HttpRoute implements Route {
     return !this.#isClosed && this.#endpoints.some((port) => port.isUp);
   }
 
-  /** "up" needs at least one endpoint that was tried. */
+  /** The best state of an endpoint. */
   get #healthText(): RouteSnapshot["health"] {
-    if (!this.isUp) return "down";
-    return this.#endpoints.some((port) => port.isUp && !port.isUnknown) ? "up" : "unknown";
+    if (this.#isClosed) return "down";
+    const states = new Set(this.#endpoints.map(({ health }) => health));
+    return bestFirst.find((state) => states.has(state)) ?? "down";
   }
 
   offer(outbound: OutboundTransaction): boolean {

@@ -11,7 +11,7 @@ import { maskerOf } from "../../core/configuration/url-secrets.ts";
 import type { Logger } from "../../core/log.ts";
 import type { RouteLoans } from "../fast-path/route-loans.ts";
 import type { FastSend } from "../submission/taken-request.ts";
-import type { OutboundTransaction, RouteCapabilities } from "../submission/types.ts";
+import type { OutboundTransaction, RouteCapabilities, RouteSnapshot } from "../submission/types.ts";
 import { ConnectProbe } from "./connect-probe.ts";
 import { type Dialect, type HttpAnswer, isOutOfStep, type Verdict } from "./dialect.ts";
 import { headersOf } from "./endpoint-headers.ts";
@@ -104,6 +104,10 @@ export class PartnerEndpoint {
       connect: () => this.#connectProbe.start(),
       probe: () => this.#probe(),
       usable: () => this.#pump(),
+      stopped: () => {
+        this.#reclaimIdle();
+        this.#dropQueue("route_down");
+      },
       changed: (isUp, failure) => this.#healthChanged(isUp, failure),
     });
     this.#connectProbe = new ConnectProbe({ ...options, network }, (failure) =>
@@ -116,9 +120,8 @@ export class PartnerEndpoint {
     return this.#health.isUp;
   }
 
-  /** Whether it is up is not known yet. */
-  get isUnknown(): boolean {
-    return this.#health.isUnknown;
+  get health(): RouteSnapshot["health"] {
+    return this.#health.shown;
   }
 
   /** Masked; empty: none. */
@@ -355,7 +358,8 @@ export class PartnerEndpoint {
       const batch = request.waiting.map(({ outbound }) => outbound);
       const { verdicts, fault } = this.#options.dialect.read(answer, batch, request.firstId);
       if (isOutOfStep(verdicts)) request.connection.cut();
-      if (fault !== null) this.#health.failed(this.#describe(fault), false);
+      const kind = answer.status >= 500 ? "partner" : "answer";
+      if (fault !== null) this.#health.failed(this.#describe(fault), kind);
       else this.#health.succeeded();
       if (retryAfter !== null) this.#pauseFor(retryAfter);
       for (const [place, outbound] of batch.entries()) {
@@ -387,7 +391,7 @@ export class PartnerEndpoint {
 
   #endFailed(request: Request, reason: string, failure: string, isUnreachable: boolean): void {
     if (request.waiting.length === 0) this.#health.probed(failure);
-    else this.#health.failed(failure, isUnreachable);
+    else this.#health.failed(failure, isUnreachable ? "unreachable" : "partner");
     const isUnsent = isUnreachable && !request.isRepeated;
     for (const { outbound } of request.waiting)
       this.#counter.end(outbound, { kind: "failed", reason, isUnsent });
@@ -468,9 +472,6 @@ export class PartnerEndpoint {
     const fields = { route: name, host: url.host, failure };
     if (isUp) this.#log?.info(fields, "routes: a route is up again");
     else this.#log?.warn(fields, "routes: a route is down");
-    if (isUp) return;
-    this.#reclaimIdle();
-    this.#dropQueue("route_down");
   }
 
   #dropQueue(reason: string): void {

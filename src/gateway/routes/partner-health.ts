@@ -5,9 +5,11 @@
 // in a row, or one failed connection attempt, take the partner down. While nothing proves that it is up, it
 // is probed again by a connection. While down it is probed by a request after 1 s and then at doubling
 // intervals up to 15 s. After a successful one it is "proving": one request at a time, until one succeeds. A
-// fault while proving takes it down again, and the probe intervals continue to grow.
+// fault while proving takes it down again, and the probe intervals continue to grow. A probe does not disprove
+// faulty answers: a partner that they took down is shown as failing until a request succeeds.
 
 import type { Clock, Timer } from "../../core/clock.ts";
+import type { RouteSnapshot } from "../submission/types.ts";
 
 const faultsMax = 5;
 const probeMsMin = 1000;
@@ -16,6 +18,9 @@ const probeMsMax = 15_000;
 const idleMs = 30_000;
 const retryAfterMsMax = 60_000;
 const failureLengthMax = 240;
+
+/** What failed: the connection attempt, the partner (no answer, or its own fault), or its answer. */
+export type FaultKind = "unreachable" | "partner" | "answer";
 
 /** Shortens a failure to one line. */
 export function failureLine(text: string): string {
@@ -37,6 +42,9 @@ interface HealthListener {
   probe(): void;
   /** Called when the partner becomes usable after a pause or an outage. */
   usable(): void;
+  /** It does not accept requests any more. */
+  stopped(): void;
+  /** The state that is shown changed. */
   changed(isUp: boolean, lastFailure: string): void;
 }
 
@@ -51,6 +59,10 @@ export class Health {
   #pause: Timer | undefined;
   #lastFailure = "";
   #lastFailureNs: bigint | null = null;
+  /** Faulty answers took it down, and no request has succeeded since. */
+  #isFailing = false;
+  /** The last probe did not fail. */
+  #isReachable = true;
   /** The partner responded since the timer was set. */
   #isProved = false;
 
@@ -63,14 +75,17 @@ export class Health {
     return this.#state !== "down" && this.#state !== "closed" && !this.#pause;
   }
 
-  /** No connection was tried yet, or the first one has no result. */
-  get isUnknown(): boolean {
-    return this.#state === "unknown" && !this.#pause;
-  }
-
   /** While proving, only one request at a time is allowed. */
   get isProving(): boolean {
     return this.#state === "proving";
+  }
+
+  /** The state to show. "failing": it can be reached, and the last requests failed. */
+  get shown(): RouteSnapshot["health"] {
+    if (this.#state === "closed" || this.#pause) return "down";
+    if (this.#isFailing && this.#isReachable) return "failing";
+    if (this.#state === "down" || this.#state === "unknown") return this.#state;
+    return "up";
   }
 
   get lastFailure(): string {
@@ -94,30 +109,37 @@ export class Health {
     this.#probeMs = probeMsMin;
     this.#isProved = true;
     if (this.#state !== "up") this.#state = "up";
+    if (!this.#isFailing) return;
+    this.#isFailing = false;
+    this.#listener.changed(true, this.#lastFailure);
   }
 
-  /** `isUnreachable`: the connection attempt failed. */
-  failed(failure: string, isUnreachable: boolean): void {
+  failed(failure: string, kind: FaultKind): void {
     this.#note(failure);
     if (this.#state === "down" || this.#state === "closed") return;
     this.#faults++;
-    if (this.#state !== "proving" && !isUnreachable && this.#faults < faultsMax) {
+    if (this.#state !== "proving" && kind !== "unreachable" && this.#faults < faultsMax) {
       this.#state = "up"; // it accepts connections
       return;
     }
+    const isNews = !this.#isFailing;
     this.#state = "down";
+    this.#isFailing ||= kind === "answer";
+    this.#isReachable = kind === "answer";
     this.#probeLater();
-    this.#listener.changed(false, failure);
+    this.#listener.stopped();
+    if (isNews) this.#listener.changed(false, failure);
   }
 
   /** The result of `connect`. Faults of requests stay counted: a connection does not disprove them. */
   connected(failure: string | null): void {
-    if (failure !== null) this.failed(failure, true);
+    if (failure !== null) this.failed(failure, "unreachable");
     else if (this.#state === "unknown") this.#state = "up";
   }
 
   probed(failure: string | null): void {
     if (this.#state !== "down") return;
+    this.#isReachable = failure === null;
     if (failure !== null) {
       this.#note(failure);
       this.#probeLater();
@@ -126,7 +148,7 @@ export class Health {
     this.#state = "proving";
     this.#faults = 0;
     this.#connectLater();
-    this.#listener.changed(true, this.#lastFailure);
+    if (!this.#isFailing) this.#listener.changed(true, this.#lastFailure);
     if (this.isUp) this.#listener.usable();
   }
 

@@ -131,7 +131,7 @@ export interface RouteSnapshot extends RouteCounts {
   readonly name: string;
   readonly kind: RouteKind;
   /** "unknown": it was not tried yet; it accepts submissions. */
-  readonly health: "up" | "down" | "unknown";
+  readonly health: "up" | "down" | "failing" | "unknown";
   /** Why it is down, or its last failure; empty: none. */
   readonly lastFailure: string;
   /** Wall time of that failure; null: none, or its time is unknown. */

@@ -84,7 +84,7 @@ function median(values: readonly number[]): number | null {
 const forAllRoutes: readonly Metric<RouteFacts>[] = [
   ofRoutes(
     "shredway_route_up",
-    "1: the route was tried and accepts submissions. 0: it is down. No sample: it was not tried yet.",
+    "1: the route was tried and accepts submissions. 0: it is down, or its last requests failed. No sample: it was not tried yet.",
     ({ health }) => (health === "unknown" ? null : Number(health === "up")),
   ),
   ofRoutes(

@@ -324,12 +324,50 @@ describe("HTTP status 400", () => {
         expect(await send(route)).toBe("request_invalid");
       }
       expect(route.isUp).toBe(false);
-      expect(route.snapshot()).toMatchObject({ health: "down", refused: 5n });
+      expect(route.snapshot()).toMatchObject({ health: "failing", refused: 5n });
       expect(route.snapshot().lastFailure).toContain(
         "expected a JSON-RPC error with HTTP status 400",
       );
     },
   );
+
+  it("to everything keeps the route failing in spite of its probes, until a request succeeds", async () => {
+    const route = open();
+    partner.behaviour = answers("<html>400 Bad Request</html>");
+    for (let count = 0; count < 5; count++) await send(route);
+    const states = [route.snapshot().health];
+    for (let round = 0; round < 3; round++) {
+      await clock.advance(1000 * 2 ** round);
+      await until(() => route.isUp);
+      states.push(route.snapshot().health);
+      expect(await send(route)).toBe("request_invalid");
+      expect(route.isUp).toBe(false);
+      states.push(route.snapshot().health);
+    }
+    expect(new Set(states)).toEqual(new Set(["failing"]));
+    expect(log.match(/a route is (down|up again)/g)).toEqual(["a route is down"]);
+    partner.behaviour = accepts;
+    await clock.advance(8000);
+    await until(() => route.isUp);
+    expect(route.snapshot().health).toBe("failing");
+    await send(route);
+    expect(route.snapshot().health).toBe("up");
+    expect(log.match(/a route is (down|up again)/g)).toEqual([
+      "a route is down",
+      "a route is up again",
+    ]);
+  });
+
+  it("to requests, and no connection afterwards, is an outage", async () => {
+    const route = open();
+    partner.behaviour = answers("<html>400 Bad Request</html>");
+    for (let count = 0; count < 5; count++) await send(route);
+    expect(route.snapshot().health).toBe("failing");
+    partner.behaviour = (_request, response) => void response.writeHead(503).end();
+    await clock.advance(1000);
+    await until(() => route.snapshot().health === "down");
+    expect(route.isUp).toBe(false);
+  });
 
   it.each([jsonRpcError, "Blockhash not found", "transaction already processed"])(
     "with %j is the partner's answer",
