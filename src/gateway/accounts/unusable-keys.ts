@@ -1,13 +1,14 @@
 // Stored API keys and public keys that this version cannot use, and the texts that name them.
 //
 // An operator may have edited a row, or a newer version of another node may have written it. Such a row has no
-// effect, and all others stay in force. key-updates.ts logs it; the readiness and `shredway doctor` report it.
+// effect, and all others stay in force. key-updates.ts logs it; the readiness, `shredway doctor` and the account's portal report it.
 
 import { counted } from "../../core/counted.ts";
 import { quote } from "../../core/errors.ts";
 
 export interface UnusableKey {
   readonly id: string;
+  readonly accountId: string;
   readonly accountName: string;
   readonly isRevoked: boolean;
   /** Expected and actual value. */

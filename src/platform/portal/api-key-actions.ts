@@ -13,7 +13,7 @@ import type { ApiKey } from "../../gateway/accounts/types.ts";
 import { count, field, optionsOf, requiredField, text } from "../../gateway/schema/shapes.ts";
 import type { PortalDependencies, PortalGateway } from "./dependencies.ts";
 import type { Session } from "./sessions.ts";
-import type { KeyView, NewKeyView } from "./types.ts";
+import type { KeyView, NewKeyView, UnusableKeyView } from "./types.ts";
 
 /** The default is the same as that of `shredway keys rotate`. */
 const overlapHoursDefault = 24;
@@ -89,6 +89,17 @@ export class ApiKeyActions {
       .filter(({ accountId }) => accountId === key.accountId)
       .map((one) => keyView(one, { nowNs, ownId: key.id, gateway: this.#dependencies.gateway() }))
       .toReversed();
+  }
+
+  /**
+   * The account's keys that this node cannot read, without their content. A revoked one is refused in any
+   * case.
+   */
+  async unusable({ key }: Holder): Promise<UnusableKeyView[]> {
+    const { unusable } = await this.#dependencies.keyStore.read();
+    return unusable
+      .filter(({ accountId, isRevoked }) => accountId === key.accountId && !isRevoked)
+      .map(({ id }) => ({ id }));
   }
 
   /** This session continues with the new key. Other sessions of the old key end when it expires. */

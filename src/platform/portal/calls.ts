@@ -28,7 +28,13 @@ export const gatewayMethods = [
   "registerPublicKey",
   "removePublicKey",
 ] as const;
-const ownMethods = ["getKeys", "rotateKey", "revokeKey", "getTipHistory"] as const;
+const ownMethods = [
+  "getKeys",
+  "getUnusableKeys",
+  "rotateKey",
+  "revokeKey",
+  "getTipHistory",
+] as const;
 /** The live feed has the last 24 hours. */
 const tipHistoryHours = 7 * 24;
 
@@ -113,6 +119,8 @@ export class Calls {
     switch (method) {
       case "getKeys":
         return this.#actions.list(holder);
+      case "getUnusableKeys":
+        return this.#actions.unusable(holder);
       case "rotateKey":
         return this.#actions.rotate(holder, params[0]);
       case "revokeKey":

@@ -12,7 +12,7 @@
 // `call` runs the gateway's account methods (getTier, getTierHistory, getRegistrations,
 // getDestinations, addDestination, updateDestination, removeDestination, challengeDestination,
 // proveDestination, getTransactionStatus, getRegions, getTipAccounts) with the scopes of the session's key, and the
-// portal's own: getKeys -> KeyView[], rotateKey {"overlapHours"} -> NewKeyView, revokeKey {"id"} -> true.
+// portal's own: getKeys -> KeyView[], getUnusableKeys -> UnusableKeyView[], rotateKey {"overlapHours"} -> NewKeyView, revokeKey {"id"} -> true.
 // src/client/responses.ts declares the results of the gateway's methods; a view with the same facts
 // uses the same type.
 
@@ -62,6 +62,11 @@ export interface KeyView extends RateLimitView {
   readonly state: "active" | "expiring" | "expired" | "revoked";
   /** Whether this is the key of this session. */
   readonly isOwn: boolean;
+}
+
+/** A stored key of the account that this node cannot read. */
+export interface UnusableKeyView {
+  readonly id: string;
 }
 
 export interface NewKeyView {

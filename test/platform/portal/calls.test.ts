@@ -1,10 +1,16 @@
 // Calls of the page: every method with the key's scopes and limits, for its own account only.
 
-import { describe, expect, it } from "vitest";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
 import { gatewayMethods } from "../../../src/platform/portal/calls.ts";
+import { databaseFileName } from "../../../src/platform/store/data-folder.ts";
 import { closing } from "../../support/closing.ts";
 import { UdpReceiver } from "../../support/network/udp-receiver.ts";
+import { Files } from "../store/files.ts";
 import { PortalHarness, region, tier1Lamports } from "./harness.ts";
+
+const files = new Files();
+afterEach(() => files.clean());
 
 const signature = "1".repeat(64);
 
@@ -107,6 +113,26 @@ describe("the gateway's methods", () => {
 });
 
 describe("keys", () => {
+  it("that the node cannot read are listed for their account, by their id alone", async () => {
+    const harness = await PortalHarness.open();
+    const cookie = await harness.cookie(await harness.key("ann"));
+    const edited = await harness.key("ann");
+    const revoked = await harness.key("ann");
+    const other = await harness.cookie(await harness.key("bob"));
+    const unusable = async (of: string) => (await harness.call(of, "getUnusableKeys")).json;
+    expect(await unusable(cookie)).toEqual({ result: [] });
+    await harness.gateway.keys.revokeKey(revoked.key.id, harness.clock.nowNs());
+    const path = join(harness.directory, databaseFileName);
+    const driver = await files.driver({ path });
+    const params = [edited.key.id, revoked.key.id];
+    const sql = "UPDATE api_keys SET scopes = 'private-text' WHERE id IN ($1, $2)";
+    await driver.transaction([{ sql, params }], "durable");
+    expect(await unusable(cookie)).toEqual({ result: [{ id: edited.key.id }] });
+    expect(await unusable(other)).toEqual({ result: [] });
+    const listed = (await harness.call(cookie, "getKeys")).json.result;
+    expect(listed).toHaveLength(1);
+  });
+
   it("are listed without their texts, rotated in place, and revoked", async () => {
     const harness = await PortalHarness.open();
     const own = await harness.key("ann", ["submit", "shreds"], { label: "office" });

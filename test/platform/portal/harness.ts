@@ -54,6 +54,8 @@ export class PortalHarness {
   readonly log: Logger = createLogger({
     stream: { write: (line: string) => void this.lines.push(JSON.parse(line)) },
   });
+  /** Folder of the database. */
+  readonly directory = temporaryFolder();
   readonly #random = new SeededRandom(11);
   #service: Service | undefined;
   #slots = 0;
@@ -64,7 +66,7 @@ export class PortalHarness {
       Pick<Given, "routes" | "streams"> = {},
   ): Promise<PortalHarness> {
     const harness = new PortalHarness();
-    const directory = temporaryFolder();
+    const { directory } = harness;
     const config = completeConfig({
       http: { listen: "127.0.0.1:0", webSocketListen: [], ...sections.http },
       data: { directory, ...sections.data },

@@ -4,7 +4,7 @@
 // shows are not read.
 
 import type * as Response from "../../../client/responses.ts";
-import type { AnyState, KeyView, NewKeyView, SessionView } from "../types.ts";
+import type { AnyState, KeyView, NewKeyView, SessionView, UnusableKeyView } from "../types.ts";
 import { tipPoint } from "./live-readers.ts";
 import {
   anything,
@@ -50,6 +50,7 @@ const key = object<KeyView>({
 });
 
 export const keys = list(key);
+export const unusableKeys = list(object<UnusableKeyView>({ id: text }));
 export const newKey = object<NewKeyView>({ key, text });
 
 /** Entry of the tier history without its text, which other clients show. */

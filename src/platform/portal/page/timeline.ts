@@ -73,9 +73,17 @@ export function outcomeOf(state: string): Outcome {
   )
     return "good";
   if (
-    ["landed_failed", "rejected", "refused", "failed", "dropped", "down", "unreachable"].includes(
-      state,
-    )
+    [
+      "landed_failed",
+      "rejected",
+      "refused",
+      "failed",
+      "failing",
+      "dropped",
+      "down",
+      "unreachable",
+      "unusable",
+    ].includes(state)
   ) {
     return "bad";
   }

@@ -98,7 +98,8 @@ function keyOf(row: Row): ApiKey {
 
 function unusableKeyOf(row: Row, problem: string): UnusableKey {
   const isRevoked = row[11] !== null;
-  return { id: anyText(row, 0), accountName: anyText(row, 12), isRevoked, problem };
+  const [id, accountId, accountName] = [anyText(row, 0), anyText(row, 1), anyText(row, 12)];
+  return { id, accountId, accountName, isRevoked, problem };
 }
 
 /** All API keys of a database with the newest schema. */

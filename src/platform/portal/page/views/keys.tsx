@@ -2,9 +2,9 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { KeyView, NewKeyView } from "../../types.ts";
+import type { KeyView, NewKeyView, UnusableKeyView } from "../../types.ts";
 import { call } from "../api.ts";
-import { done, keys, newKey } from "../call-readers.ts";
+import { done, keys, newKey, unusableKeys } from "../call-readers.ts";
 import { Badge, Fact, LoadedPart, Panel, When } from "../components/basics.tsx";
 import { Snippet } from "../components/copy-button.tsx";
 import { Confirm, Dialog, DialogForm } from "../components/dialog.tsx";
@@ -12,8 +12,17 @@ import { useAction, useLoaded, useSessionContext } from "../hooks.ts";
 import { count, counted } from "../units.ts";
 import { PublicKeys } from "./public-keys.tsx";
 
-function loadKeys(): Promise<readonly KeyView[]> {
-  return call("getKeys", [], keys);
+interface AccountKeys {
+  readonly usable: readonly KeyView[];
+  readonly unusable: readonly UnusableKeyView[];
+}
+
+async function loadKeys(): Promise<AccountKeys> {
+  const [usable, unusable] = await Promise.all([
+    call("getKeys", [], keys),
+    call("getUnusableKeys", [], unusableKeys),
+  ]);
+  return { usable, unusable };
 }
 
 const overlaps = [
@@ -168,6 +177,21 @@ function KeyCard({ item, onRotate, onRevoke }: CardProps): JSX.Element {
   );
 }
 
+function UnusableKeyCard({ id }: UnusableKeyView): JSX.Element {
+  return (
+    <li class="card">
+      <div class="card-head">
+        <code class="title">{id}</code>
+        <Badge state="unusable" />
+      </div>
+      <p>
+        The service cannot read this key and refuses it: give the operator this id, and use another
+        key meanwhile.
+      </p>
+    </li>
+  );
+}
+
 type Open = { readonly kind: "rotate" } | { readonly kind: "revoke"; readonly item: KeyView };
 
 export function Keys(): JSX.Element {
@@ -177,14 +201,20 @@ export function Keys(): JSX.Element {
     setOpen(null);
     again();
   };
-  const aside = loaded.kind === "ready" ? counted(loaded.value.length, "key") : undefined;
+  const aside =
+    loaded.kind === "ready"
+      ? counted(loaded.value.usable.length + loaded.value.unusable.length, "key")
+      : undefined;
   return (
     <div class="grid">
       <Panel title="API keys" wide aside={aside}>
         <LoadedPart loaded={loaded} again={again}>
-          {(items) => (
+          {({ usable, unusable }) => (
             <ul class="cards">
-              {items.map((item) => (
+              {unusable.map(({ id }) => (
+                <UnusableKeyCard key={id} id={id} />
+              ))}
+              {usable.map((item) => (
                 <KeyCard
                   key={item.id}
                   item={item}
