@@ -224,7 +224,7 @@ TEST(transaction_sanitize_refuses_bytes_that_are_not_a_transaction) {
   CHECK_EQ(inspect(Bytes(1233, 0)).name, "trailing_bytes");
   for (const size_t bytes : {1233, 1300, 4000})
     CHECK_EQ(inspect(transaction_of_bytes(TransactionVersion::v0, bytes).bytes).name, "too_long");
-  CHECK_EQ(inspect(Bytes{0x80}).name, "malformed");
+  CHECK_EQ(inspect(Bytes{0x80}).name, "signatures_not_first");
   for (const int first : {0x82, 0x83, 0xff}) {
     const Inspection answer = inspect(Bytes(100, static_cast<uint8_t>(first)));
     CHECK_EQ(answer.name, "version_unknown");
@@ -246,12 +246,46 @@ TEST(transaction_sanitize_refuses_bytes_that_are_not_a_transaction) {
   }
   WrittenTransaction v0 = write_transaction(fine_parts(TransactionVersion::v0));
   v0.bytes[v0.layout.message_begin] = 0x81;  // v1 has no signatures in front
-  CHECK_EQ(inspect(v0.bytes).name, "malformed");
+  Inspection answer = inspect(v0.bytes);
+  CHECK_EQ(answer.name, "version_after_signatures");
+  CHECK_EQ(answer.got, uint64_t{1});
   v0.bytes[v0.layout.message_begin] = 0x82;
-  const Inspection answer = inspect(v0.bytes);
+  answer = inspect(v0.bytes);
   CHECK_EQ(answer.name, "version_unknown");
   CHECK_EQ(answer.got, uint64_t{2});
   CHECK_EQ(answer.offset, size_t{v0.layout.message_begin});
+}
+
+TEST(transaction_sanitize_names_the_received_count_or_length) {
+  const auto check = [](const Bytes& bytes, const char* name, size_t offset, uint64_t got) {
+    const Inspection answer = inspect(bytes);
+    CHECK_EQ(answer.name, name);
+    CHECK_EQ(answer.offset, offset);
+    CHECK_EQ(answer.got, got);
+  };
+  // 27 signatures and a header
+  check({0x1b, 0x43, 0xbf}, "parts_too_long", 1, 1 + 27 * 64 + 3);
+  const auto with = [](size_t at, std::initializer_list<uint8_t> values) {
+    WrittenTransaction written = write_transaction(fine_parts(TransactionVersion::legacy));
+    const size_t keys = size_t{written.layout.message_begin} + 3;
+    std::copy(values.begin(), values.end(), written.bytes.begin() + long(keys + at));
+    return written.bytes;
+  };
+  const size_t keys =
+      write_transaction(fine_parts(TransactionVersion::legacy)).layout.message_begin + size_t{3};
+  check(with(0, {0x7f}), "parts_too_long", keys + 1, keys + 1 + 128 * 32);
+  check(with(0, {0x81, 0x00}), "count_invalid", keys + 1, 0);
+  check(with(0, {0x81, 0x81, 0x00}), "count_invalid", keys + 2, 0);
+  check(with(0, {0xff, 0xff, 0x04}), "count_invalid", keys + 2, 4);
+  check(with(0, {0xff, 0xff, 0xff}), "count_invalid", keys + 2, 255);
+  const auto v1 = [](size_t at, uint8_t value) {
+    Bytes bytes = write_transaction(fine_parts(TransactionVersion::v1)).bytes;
+    bytes[at] = value;
+    return bytes;
+  };
+  check(v1(1, 13), "signatures_out_of_range", 1, 13);
+  check(v1(40, 65), "instructions_too_many", 40, 65);
+  check(v1(41, 65), "keys_too_many", 41, 65);
 }
 
 TEST(transaction_sanitize_texts_have_expected_and_received_values) {

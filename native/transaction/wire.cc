@@ -11,8 +11,8 @@ constexpr size_t kHeaderBytes = 3;
 constexpr size_t kLifetimeBytes = 32;
 constexpr size_t kProgramBytes = 1;
 
-// Offsets in a v1 transaction up to its first part of variable length.
-constexpr size_t kV1ConfigMask = 4, kV1Lifetime = 8, kV1InstructionCount = 40, kV1KeyCount = 41;
+// Further offsets in a v1 transaction up to its first part of variable length.
+constexpr size_t kV1ConfigMask = 4, kV1Lifetime = 8;
 constexpr size_t kV1FixedBytes = 42;
 constexpr size_t kV1ConfigValueBytes = 4;
 constexpr size_t kV1InstructionHeaderBytes = 4;
@@ -146,11 +146,11 @@ bool parse_legacy_or_v0(Cursor& cursor, const uint8_t* bytes, Transaction& out) 
 bool parse_v1(Cursor& cursor, const uint8_t* bytes, Transaction& out) {
   if (!cursor.skip(kV1FixedBytes)) return false;
   out.version = TransactionVersion::v1;
-  read_header(bytes + 1, out);
+  read_header(bytes + kTransactionV1Header, out);
   std::memcpy(&out.config_mask, bytes + kV1ConfigMask, sizeof out.config_mask);
   out.lifetime_begin = kV1Lifetime;
-  out.instruction_count = bytes[kV1InstructionCount];
-  out.key_count = bytes[kV1KeyCount];
+  out.instruction_count = bytes[kTransactionV1InstructionCount];
+  out.key_count = bytes[kTransactionV1KeyCount];
   out.signature_count = out.required_signatures;
   if (out.signature_count > kTransactionV1SignaturesMax || out.key_count > kTransactionV1KeysMax ||
       out.instruction_count > kTransactionV1InstructionsMax)
@@ -178,6 +178,15 @@ bool parse_v1(Cursor& cursor, const uint8_t* bytes, Transaction& out) {
   return true;
 }
 
+Cursor cursor_over(const uint8_t* bytes, size_t length) {
+  return {bytes, length, bytes[0] == kV1Prefix ? kTransactionV1BytesMax : kTransactionBytesMax};
+}
+
+bool parse_parts(Cursor& cursor, const uint8_t* bytes, Transaction& out) {
+  return bytes[0] == kV1Prefix ? parse_v1(cursor, bytes, out)
+                               : parse_legacy_or_v0(cursor, bytes, out);
+}
+
 }  // namespace
 
 ParseResult parse_compact_u16(const uint8_t* bytes, size_t length, uint16_t& value, size_t& used) {
@@ -200,17 +209,22 @@ ParseResult parse_transaction(const uint8_t* bytes, size_t length, Transaction& 
                               size_t& needed) {
   needed = 1;
   if (length == 0) return ParseResult::incomplete;
-  const bool is_v1 = bytes[0] == kV1Prefix;
-  if ((bytes[0] & kVersionBit) && !is_v1) return ParseResult::malformed;
-  Cursor cursor(bytes, length, is_v1 ? kTransactionV1BytesMax : kTransactionBytesMax);
+  if ((bytes[0] & kVersionBit) && bytes[0] != kV1Prefix) return ParseResult::malformed;
+  Cursor cursor = cursor_over(bytes, length);
   Transaction transaction{};
-  if (is_v1 ? parse_v1(cursor, bytes, transaction)
-            : parse_legacy_or_v0(cursor, bytes, transaction)) {
+  if (parse_parts(cursor, bytes, transaction)) {
     out = transaction;
     return ParseResult::complete;
   }
   needed = cursor.needed();
   return cursor.failure();
+}
+
+MalformedPart find_malformed_part(const uint8_t* bytes, size_t length, Transaction& parts) {
+  Cursor cursor = cursor_over(bytes, length);
+  parts = {};
+  parse_parts(cursor, bytes, parts);
+  return {cursor.at(), cursor.needed()};
 }
 
 ParseResult parse_transaction(const uint8_t* bytes, size_t length, Transaction& out) {

@@ -31,6 +31,10 @@ namespace shredway {
 inline constexpr size_t kTransactionBytesMax = 1232;    // legacy and v0
 inline constexpr size_t kTransactionV1BytesMax = 4096;  // v1
 inline constexpr size_t kTransactionBytesMin = 38;      // legacy: no signature, key or instruction
+// Offsets in a v1 transaction.
+inline constexpr size_t kTransactionV1Header = 1;
+inline constexpr size_t kTransactionV1InstructionCount = 40;
+inline constexpr size_t kTransactionV1KeyCount = 41;
 // Maximum of SIMD-0385 for v1 transactions; older versions are bounded only by their bytes.
 inline constexpr size_t kTransactionV1SignaturesMax = 12;
 inline constexpr size_t kTransactionV1KeysMax = 64;
@@ -77,6 +81,18 @@ ParseResult parse_transaction(const uint8_t* bytes, size_t length, Transaction& 
 // needed <= the largest length of its version.
 ParseResult parse_transaction(const uint8_t* bytes, size_t length, Transaction& out,
                               size_t& needed);
+
+// Where the parser found a malformed transaction.
+struct MalformedPart {
+  size_t offset;  // of the part
+  // Length that the counts and lengths require, beyond the largest one of the version; 0: the part
+  // itself is invalid.
+  size_t needed;
+};
+
+// For error texts: parses malformed bytes again, up to their invalid part. `parts` has the counts
+// before it.
+MalformedPart find_malformed_part(const uint8_t* bytes, size_t length, Transaction& parts);
 
 // Parses the compact-u16 at `bytes`: its value and its length (1 to 3 bytes), if complete. For
 // walks over the instructions of a parsed transaction.

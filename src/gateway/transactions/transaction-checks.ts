@@ -145,7 +145,7 @@ class InspectedTransaction implements TransactionFacts {
 /** The error of a refusal, by its number (names.ts). */
 export function transactionRefusal(number: number, offset: number, got: bigint): ShredwayError {
   const { transactionExpected, transactionGot } = describeNative();
-  const refusal = transactionRefusalNames[number] ?? "malformed";
+  const refusal = transactionRefusalNames[number] ?? "count_invalid";
   const received = (transactionGot[number] ?? "").replace("#", String(got));
   const message = `transaction: expected ${transactionExpected[number]}, got ${received} (offset ${offset})`;
   const options = { details: { refusal, offset } };
