@@ -19,8 +19,8 @@ const idleMs = 30_000;
 const retryAfterMsMax = 60_000;
 const failureLengthMax = 240;
 
-/** What failed: the connection attempt, the partner (no answer, or its own fault), or its answer. */
-export type FaultKind = "unreachable" | "partner" | "answer";
+/** The failed part: the connection attempt, the partner (no answer, or status 5xx), or its answer. */
+type FaultKind = "unreachable" | "partner" | "answer";
 
 /** Shortens a failure to one line. */
 export function failureLine(text: string): string {
