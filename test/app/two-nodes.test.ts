@@ -2,6 +2,7 @@
 // of a failed node.
 
 import { describe, expect, it } from "vitest";
+import { bundleIdOf } from "../../src/gateway/submission/tracked-transaction.ts";
 import { onEachDatabase } from "../platform/store/databases.ts";
 import { untilTrue } from "../platform/store/files.ts";
 import { accountId, Cluster, type Node } from "./nodes.ts";
@@ -50,6 +51,29 @@ onEachDatabase((databases) => {
       }
       expect(await b.pipeline.statuses("ben", [single.signature])).toEqual([null]);
       expect(b.sent).toEqual([]);
+    });
+
+    it("is in several bundles of several nodes: each node knows all, also after a restart", async () => {
+      const cluster = await Cluster.open(databases);
+      const [a, b] = [await cluster.node("a"), await cluster.node("b")];
+      const [one, two, three] = [cluster.facts(), cluster.facts(), cluster.facts()];
+      await a.submit(one, two);
+      await a.submit(two, three);
+      await b.submit(three, one);
+      const wanted = [
+        [one, two],
+        [two, three],
+        [three, one],
+      ].map((bundle) => bundle.map(({ signature }) => signature));
+      const knownTo = async ({ pipeline }: Node) => {
+        const found = await pipeline.bundles(accountId, wanted.map(bundleIdOf));
+        return found.map((bundle) => bundle?.transactions.map(({ signature }) => signature));
+      };
+      for (const node of [a, b]) expect(await knownTo(node)).toEqual(wanted);
+      await a.kill();
+      expect(await knownTo(await cluster.node("c"))).toEqual(wanted);
+      await passUntil(b, () => b.pipeline.snapshot().open === 3); // it has adopted those of the dead node
+      expect(await knownTo(b)).toEqual(wanted);
     });
 
     it("is also sent by another node that receives it again: one row, one tip", async () => {

@@ -4,12 +4,7 @@
 
 import type { SubmissionIndex } from "./submission-index.ts";
 import { bundleIdOf, statusOf } from "./tracked-transaction.ts";
-import type {
-  BundleStatus,
-  SubmissionRecord,
-  SubmissionStore,
-  TransactionStatus,
-} from "./types.ts";
+import type { BundleStatus, SubmissionStore, TransactionStatus } from "./types.ts";
 
 type Found = Pick<SubmissionStore, "find" | "findBundles">;
 
@@ -28,23 +23,26 @@ export async function historyOfTransactions(
   return known.map((status, i) => status ?? found.get(signatures[i] ?? "") ?? null);
 }
 
-/**
- * null: a transaction is missing, because a newer bundle with it has its record. The others alone would say
- * nothing about the bundle: they may have landed without it.
- */
-function wholeBundle(
-  bundleId: string,
-  transactions: readonly TransactionStatus[],
-): BundleStatus | null {
-  const isWhole = bundleIdOf(transactions.map(({ signature }) => signature)) === bundleId;
-  return isWhole ? { bundleId, transactions } : null;
-}
-
-function storedBundle(bundleId: string, records: readonly SubmissionRecord[]): BundleStatus | null {
-  const ordered = records
-    .filter((record) => record.bundleId === bundleId)
-    .toSorted((a, b) => a.bundleIndex - b.bundleIndex);
-  return wholeBundle(bundleId, ordered.map(statusOf));
+/** Signatures by bundle id, in order; bundles that are unknown are missing. */
+async function signaturesOf(
+  index: SubmissionIndex,
+  store: Found,
+  accountId: string,
+  bundleIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const known = new Map<string, readonly string[]>();
+  const missing: string[] = [];
+  for (const bundleId of new Set(bundleIds)) {
+    const bundle = index.bundle(accountId, bundleId);
+    if (bundle) known.set(bundleId, bundle.signatures);
+    else missing.push(bundleId);
+  }
+  if (missing.length === 0) return known;
+  for (const { bundleId, signatures } of await store.findBundles(accountId, missing)) {
+    // A part alone would say nothing about the bundle: it may have landed without the rest.
+    if (bundleIdOf(signatures) === bundleId) known.set(bundleId, signatures);
+  }
+  return known;
 }
 
 /** In the order of `bundleIds`; null: the account has not submitted it, or not all of it is known any more. */
@@ -54,17 +52,14 @@ export async function historyOfBundles(
   accountId: string,
   bundleIds: readonly string[],
 ): Promise<(BundleStatus | null)[]> {
-  const known = bundleIds.map((bundleId): BundleStatus | null => {
-    const views = index.bundle(accountId, bundleId);
-    return views
-      ? wholeBundle(
-          bundleId,
-          views.map(({ status }) => status),
-        )
-      : null;
+  const bundles = await signaturesOf(index, store, accountId, bundleIds);
+  const wanted = [...new Set([...bundles.values()].flat())];
+  const found = await historyOfTransactions(index, store, accountId, wanted);
+  const statuses = new Map(wanted.map((signature, i) => [signature, found[i] ?? null]));
+  return bundleIds.map((bundleId) => {
+    const signatures = bundles.get(bundleId) ?? [];
+    const transactions = signatures.flatMap((signature) => statuses.get(signature) ?? []);
+    const isWhole = transactions.length > 0 && transactions.length === signatures.length;
+    return isWhole ? { bundleId, transactions } : null;
   });
-  const missing = [...new Set(bundleIds.filter((_, i) => known[i] === null))];
-  if (missing.length === 0) return known;
-  const records = await store.findBundles(accountId, missing);
-  return known.map((bundle, i) => bundle ?? storedBundle(bundleIds[i] ?? "", records));
 }

@@ -18,7 +18,7 @@ import {
 import type { DispatchCounts } from "./dispatch.ts";
 import { FailureLog } from "./failure-log.ts";
 import { historyOfBundles, historyOfTransactions } from "./history.ts";
-import { type EndEvent, hasLanded, Lifecycle } from "./lifecycle.ts";
+import { appended, type EndEvent, hasLanded, Lifecycle } from "./lifecycle.ts";
 import { defaultLimits, type PipelineLimits } from "./limits.ts";
 import { Listeners } from "./listeners.ts";
 import type { ObserverCounts } from "./outcome-observer.ts";
@@ -36,6 +36,7 @@ import type { StatusCounts } from "./status-recorder.ts";
 import { SubmissionIndex } from "./submission-index.ts";
 import { SubmissionWriter, type WriterCounts } from "./submission-writer.ts";
 import {
+  type AccountBundle,
   type AccountTransaction,
   isOfPair,
   nsPerMs,
@@ -183,8 +184,7 @@ export class Pipeline implements Submissions {
     for (const { submission, records, facts, isPart } of restored) {
       if (records.every((record) => this.#isInMemory(record))) continue; // submitted in the meantime
       const views = facts.map((known, i) => this.#machine.enter(submission, known, records[i]));
-      // The store knows all transactions of a bundle.
-      if (submission.isBundle && !isPart) this.#index.addBundle(views);
+      if (!isPart) this.#machine.joinBundle(views, submission);
       this.#noteSubmitted(views);
       if (isPart) this.#machine.dispatch.stop(submission);
       else this.#machine.dispatch.resume(submission);
@@ -254,7 +254,7 @@ export class Pipeline implements Submissions {
     if (known.length === requests.length) {
       for (const submission of known) this.#machine.dispatch.repeat(submission);
       const views = known.flatMap((submission) => submission.views);
-      return this.#persisted(known, () => this.#writer.persistOnce(views));
+      return this.#persisted(known, () => this.#writer.persistOnce(views, bundlesOf(known)));
     }
     const [{ taken } = {}] = requests;
     // `mayTake` left room for those that were sent already.
@@ -328,7 +328,7 @@ export class Pipeline implements Submissions {
           submission.transactions.some((facts) => facts.signature === signature),
         );
         const views = this.#machine.enterEnded(submission, own, found);
-        if (submission.views.length > 0) this.#machine.joinBundle(views, submission);
+        this.#machine.joinBundle(views, submission);
         return views;
       });
       // The other one of a pair may still be open.
@@ -337,7 +337,7 @@ export class Pipeline implements Submissions {
           return this.#index.open(facts.signature)?.views.get(accountId) ?? [];
         }),
       );
-      await this.#writer.persistOnce([...persisted, ...open]);
+      await this.#writer.persistOnce([...persisted, ...open], bundlesOf(submissions));
     });
   }
 
@@ -382,7 +382,9 @@ export class Pipeline implements Submissions {
   ): Promise<void> {
     const persistKnown = () => this.#persistKnown(submissions, views, unknown);
     if (unknown.length < views.length) return persistKnown();
-    return this.#writer.add(views).then((isAllNew) => (isAllNew ? undefined : persistKnown()));
+    return this.#writer
+      .add(views, bundlesOf(submissions))
+      .then((isAllNew) => (isAllNew ? undefined : persistKnown()));
   }
 
   /**
@@ -400,13 +402,14 @@ export class Pipeline implements Submissions {
         ? await this.#writer.persistAfter(views, this.#dependencies.store.find(accountId, unknown))
         : [];
     const ended = found.filter(({ state }) => state !== "open" && state !== "rejected");
-    if (ended.length === 0) return this.#writer.persist(views);
+    const bundles = bundlesOf(submissions);
+    if (ended.length === 0) return this.#writer.persist(views, bundles);
     for (const record of ended) {
       const view = views.find(({ tracked }) => tracked.signature === record.signature);
       if (view) this.#machine.adopt(view, record);
     }
     const dead = ended.find(({ state }) => !hasLanded({ kind: state }));
-    if (!dead && ended.length === views.length) return;
+    if (!dead && ended.length === views.length) return this.#writer.persistOnce([], bundles);
     const isKnown = found.length === unknown.length;
     if (views.every(isOfPair) && isFulfilled(ended, isKnown))
       return this.#writer.persistOnce(views);
@@ -473,6 +476,14 @@ export class Pipeline implements Submissions {
       .forgetEndedBefore(beforeNs)
       .catch((error: unknown) => this.#failures.warn("the database", error));
   }
+}
+
+const noBundles: readonly AccountBundle[] = [];
+
+function bundlesOf(submissions: readonly Submission[]): readonly AccountBundle[] {
+  let bundles = noBundles;
+  for (const { bundle } of submissions) if (bundle) bundles = appended(bundles, bundle);
+  return bundles;
 }
 
 function endWait(submissions: readonly Submission[]): void {

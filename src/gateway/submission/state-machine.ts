@@ -23,6 +23,7 @@ import { StatusRecorder } from "./status-recorder.ts";
 import type { SubmissionIndex } from "./submission-index.ts";
 import type { SubmissionWriter } from "./submission-writer.ts";
 import {
+  AccountBundle,
   AccountTransaction,
   bundleIdOf,
   isOfPair,
@@ -139,7 +140,6 @@ export class SubmissionStateMachine implements SubmissionEvents {
     submission.views = appended(submission.views, view);
     if (isOfPair(view)) index.joinPair(tracked);
     if (!staysInBundle) {
-      index.leaveBundle(view);
       view.bundleId = record?.bundleId ?? null;
       view.bundleIndex = record?.bundleIndex ?? submission.views.length - 1;
     }
@@ -172,17 +172,20 @@ export class SubmissionStateMachine implements SubmissionEvents {
     });
   }
 
-  joinBundle(
-    views: readonly AccountTransaction[],
-    { isBundle }: { readonly isBundle: boolean },
-  ): void {
-    if (!isBundle) return;
-    const bundleId = bundleIdOf(views.map(({ tracked }) => tracked.signature));
+  /** `views`: all transactions of the bundle, in order. */
+  joinBundle(views: readonly AccountTransaction[], submission: Submission): void {
+    if (!submission.isBundle) return;
+    const { accountId, receivedNs: acceptedNs } = submission;
+    const signatures = views.map(({ tracked }) => tracked.signature);
+    const bundleId = bundleIdOf(signatures);
     for (const [i, view] of views.entries()) {
+      if (view.tracked.end && view.isPersisted) continue; // it stays as it is in the store
       view.bundleId = bundleId;
       view.bundleIndex = i;
     }
-    this.#targets.index.addBundle(views);
+    const bundle = new AccountBundle({ accountId, bundleId, acceptedNs, signatures });
+    submission.bundle = bundle;
+    this.#targets.index.addBundle(bundle.record);
   }
 
   /** Starts to observe the transactions that were added. */

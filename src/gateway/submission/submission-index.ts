@@ -7,8 +7,11 @@ import { FairCache } from "../../core/fair-cache.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { lifetimeKeyOf } from "../../core/transactions/lifetimes.ts";
 import type { AccountTransaction, TrackedTransaction } from "./tracked-transaction.ts";
+import type { BundleRecord } from "./types.ts";
 
 const landedNoncesMax = 16_384;
+/** The store has all of them; here are those that are asked for again and again. */
+const bundlesMax = 16_384;
 
 function bundleKey(accountId: string, bundleId: string): string {
   return `${accountId} ${bundleId}`;
@@ -25,7 +28,8 @@ export class SubmissionIndex {
   readonly #open = new Map<string, TrackedTransaction>();
   /** Oldest end first. */
   readonly #ended = new Map<string, TrackedTransaction>();
-  readonly #bundles = new Map<string, readonly AccountTransaction[]>();
+  /** The owners are accounts. */
+  readonly #bundles = new FairCache<BundleRecord>(bundlesMax);
   /** Number of open transactions by account. */
   readonly #openByAccount = new Map<string, number>();
   /** Nonce value -> signature of the transaction that landed with it; the owners are accounts. */
@@ -69,7 +73,7 @@ export class SubmissionIndex {
     return tracked?.views.get(accountId);
   }
 
-  bundle(accountId: string, bundleId: string): readonly AccountTransaction[] | undefined {
+  bundle(accountId: string, bundleId: string): BundleRecord | undefined {
     return this.#bundles.get(bundleKey(accountId, bundleId));
   }
 
@@ -92,20 +96,9 @@ export class SubmissionIndex {
     return key === null ? [] : [...(this.#pairs.get(key) ?? [])];
   }
 
-  addBundle(views: readonly AccountTransaction[]): void {
-    const [first] = views;
-    if (first?.bundleId) this.#bundles.set(bundleKey(first.accountId, first.bundleId), views);
-  }
-
-  /**
-   * The transaction moves to another bundle. The status of its former one can still be asked for, as long as
-   * one of its other transactions belongs to it.
-   */
-  leaveBundle(view: AccountTransaction): void {
-    const { accountId, bundleId } = view;
-    if (bundleId === null) return;
-    const others = this.bundle(accountId, bundleId)?.filter((one) => one !== view) ?? [];
-    if (others.every((one) => one.bundleId !== bundleId)) this.forgetBundle(accountId, bundleId);
+  addBundle(bundle: BundleRecord): void {
+    const { accountId, bundleId } = bundle;
+    this.#bundles.set(bundleKey(accountId, bundleId), bundle, accountId);
   }
 
   forgetBundle(accountId: string, bundleId: string | null): void {
@@ -128,7 +121,7 @@ export class SubmissionIndex {
       const accountId = tracked.views.all[0]?.accountId ?? "";
       this.noteLanded(tracked.facts, tracked.signature, accountId);
     }
-    this.#trim(this.#ended, this.#endedMax, (oldest) => this.#forgetBundles(oldest));
+    this.#trimEnded();
   }
 
   /** A transaction of the account landed with the nonce value of `facts`. */
@@ -145,7 +138,9 @@ export class SubmissionIndex {
     for (const [signature, tracked] of this.#ended) {
       if (tracked.end && tracked.end.atNs >= ns) break;
       this.#ended.delete(signature);
-      this.#forgetBundles(tracked);
+    }
+    for (const { accountId, bundleId, acceptedNs } of this.#bundles.values()) {
+      if (acceptedNs < ns) this.forgetBundle(accountId, bundleId);
     }
   }
 
@@ -156,17 +151,10 @@ export class SubmissionIndex {
     if (pair?.delete(tracked) && pair.size === 0) this.#pairs.delete(key);
   }
 
-  #trim<T>(map: Map<string, T>, max: number, forget: (value: T) => void): void {
-    for (const [key, value] of map) {
-      if (map.size <= max) return;
-      map.delete(key);
-      forget(value);
-    }
-  }
-
-  #forgetBundles({ views }: TrackedTransaction): void {
-    for (const { accountId, bundleId } of views) {
-      this.forgetBundle(accountId, bundleId);
+  #trimEnded(): void {
+    for (const signature of this.#ended.keys()) {
+      if (this.#ended.size <= this.#endedMax) return;
+      this.#ended.delete(signature);
     }
   }
 }

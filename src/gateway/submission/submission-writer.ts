@@ -2,14 +2,18 @@
 //
 // New submissions are written at once, because the caller waits; ends are written at once, other changes
 // within about a second. Each transaction of an account has one write in progress at most, so that an old state
-// never replaces a newer one. After a failed write the transaction stays dirty and is written again.
+// never replaces a newer one. After a failed write the transaction stays dirty and is written again. A bundle
+// is written once, together with its transactions, while its caller waits.
 
-import type { AccountTransaction } from "./tracked-transaction.ts";
-import type { SubmissionRecord, SubmissionStore } from "./types.ts";
+import type { AccountBundle, AccountTransaction } from "./tracked-transaction.ts";
+import type { BundleRecord, SubmissionRecord, SubmissionStore } from "./types.ts";
 
 const recordsPerPut = 512;
 /** Encoding them takes some milliseconds; the rest waits for the next flush. */
 const recordsPerFlush = 2048;
+
+const noBundles: readonly AccountBundle[] = [];
+const noRecords: readonly BundleRecord[] = [];
 
 export interface WriterCounts {
   /** Changed since they were last written. */
@@ -17,6 +21,12 @@ export interface WriterCounts {
   readonly puts: bigint;
   readonly failures: bigint;
 }
+
+/** Resolves to whether they were written. */
+type Write = (
+  records: readonly SubmissionRecord[],
+  bundles: readonly BundleRecord[],
+) => Promise<boolean>;
 
 /** Never rejects. */
 async function settled(promise: Promise<unknown>): Promise<void> {
@@ -46,26 +56,38 @@ export class SubmissionWriter {
     this.#failing = failing;
   }
 
-  /** Writes the current state of all of them, atomically. Rejects if the store fails. */
-  async persist(views: readonly AccountTransaction[]): Promise<void> {
+  /** Writes the current state of all of them, with their bundles, atomically. Rejects if the store fails. */
+  async persist(
+    views: readonly AccountTransaction[],
+    bundles: readonly AccountBundle[] = noBundles,
+  ): Promise<void> {
     for (;;) {
       const busy = views.find(({ writing }) => writing !== null)?.writing;
       if (!busy) break;
       await settled(busy);
     }
-    await this.#put(views);
+    await this.#put(views, bundles);
   }
 
   /** Writes new ones. False: the store has a record of one of them, and nothing was written. */
-  add(views: readonly AccountTransaction[]): Promise<boolean> {
-    return this.#put(views, (records) => this.#store.add(records));
+  add(
+    views: readonly AccountTransaction[],
+    bundles: readonly AccountBundle[] = noBundles,
+  ): Promise<boolean> {
+    return this.#put(views, bundles, (records, written) => this.#store.add(records, written));
   }
 
-  /** As `persist`, unless all of them were written before. */
-  async persistOnce(views: readonly AccountTransaction[]): Promise<void> {
+  /** As `persist`, without what was written before. */
+  async persistOnce(
+    views: readonly AccountTransaction[],
+    bundles: readonly AccountBundle[] = noBundles,
+  ): Promise<void> {
     // A first write may be in progress; if it fails, `isPersisted` stays false.
     for (const { writing } of views) if (writing) await settled(writing);
-    if (views.some(({ isPersisted }) => !isPersisted)) await this.persist(views);
+    const isPersisted = views.every((view) => view.isPersisted);
+    const unwritten = bundles.filter((bundle) => !bundle.isPersisted);
+    if (isPersisted && unwritten.length === 0) return;
+    await this.persist(isPersisted ? [] : views, unwritten);
   }
 
   /** Waits for `question`; none of them is written before it settles. */
@@ -137,20 +159,22 @@ export class SubmissionWriter {
   /** `write` resolves to whether they were written, and so does this. */
   #put(
     all: readonly AccountTransaction[],
-    write: (records: readonly SubmissionRecord[]) => Promise<boolean> = (records) =>
-      this.#store.put(records).then(() => true),
+    bundles: readonly AccountBundle[] = noBundles,
+    write: Write = (records, written) => this.#store.put(records, written).then(() => true),
   ): Promise<boolean> {
     const views = all.filter(({ isForgotten }) => !isForgotten);
-    if (views.length === 0) return Promise.resolve(true);
+    if (views.length === 0 && bundles.length === 0) return Promise.resolve(true);
     const records = views.map((view) => view.record);
+    const bundleRecords = bundles.length === 0 ? noRecords : bundles.map(({ record }) => record);
     for (const view of views) {
       view.isDirty = false;
       this.#dirty.delete(view);
     }
     this.#puts++;
     this.#putsInProgress++;
-    const put = write(records).then(
+    const put = write(records, bundleRecords).then(
       (isPersisted) => {
+        if (isPersisted) for (const bundle of bundles) bundle.isPersisted = true;
         this.#finish(views, isPersisted);
         return isPersisted;
       },

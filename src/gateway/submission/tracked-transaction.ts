@@ -14,6 +14,7 @@ import { appended, type EndEvent, Lifecycle, noSlots } from "./lifecycle.ts";
 import { Sending } from "./sending.ts";
 import type { TransactionState } from "./transitions.ts";
 import type {
+  BundleRecord,
   Ingress,
   ObservedTip,
   SubmissionRecord,
@@ -107,6 +108,17 @@ export class TrackedTransaction {
   }
 }
 
+/** A bundle of one account. */
+export class AccountBundle {
+  readonly record: BundleRecord;
+  /** State of submission-writer.ts. */
+  isPersisted = false;
+
+  constructor(record: BundleRecord) {
+    this.record = record;
+  }
+}
+
 /** One call of one account. */
 export class Submission {
   readonly accountId: string;
@@ -118,6 +130,8 @@ export class Submission {
   /** In order; emptied when nothing more is sent. */
   transactions: readonly TransactionFacts[];
   views: readonly AccountTransaction[] = noViews;
+  /** Set once by state-machine.ts; null: not a bundle, or only a part of one. */
+  bundle: AccountBundle | null = null;
 
   /** Changed only by dispatch.ts. */
   readonly sending = new Sending();

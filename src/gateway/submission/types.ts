@@ -342,6 +342,16 @@ export interface SubmissionRecord {
   readonly landedTip?: ObservedTip;
 }
 
+/** A bundle as an account submitted it. Its transactions may be in newer bundles, too. */
+export interface BundleRecord {
+  readonly accountId: string;
+  readonly bundleId: string;
+  /** When the call arrived. */
+  readonly acceptedNs: bigint;
+  /** In the order of the bundle. */
+  readonly signatures: readonly string[];
+}
+
 /** The tip of a transaction that was observed in a block. */
 export interface ObservedTip {
   readonly lamports: bigint;
@@ -357,11 +367,14 @@ export interface SubmissionStore {
   /**
    * Inserts records, or replaces those with the same (account, signature). Never replaces another node's
    * record, or an ended record (except "rejected", which may start again on any node). Atomic for each
-   * call; calls that arrive during a commit share the next one.
+   * call, with its bundles; calls that arrive during a commit share the next one.
    */
-  put(records: readonly SubmissionRecord[]): Promise<void>;
-  /** Inserts all or none; false: a record with one of the (account, signature) pairs exists. */
-  add(records: readonly SubmissionRecord[]): Promise<boolean>;
+  put(records: readonly SubmissionRecord[], bundles?: readonly BundleRecord[]): Promise<void>;
+  /**
+   * Inserts all or none, with their bundles; false: a record with one of the (account, signature) pairs
+   * exists.
+   */
+  add(records: readonly SubmissionRecord[], bundles?: readonly BundleRecord[]): Promise<boolean>;
   /** Open records of this node, and those that were written before nodes had names. */
   open(): Promise<SubmissionRecord[]>;
   /** Names of other nodes that have open records; "": written before nodes had names. */
@@ -373,8 +386,15 @@ export interface SubmissionStore {
   adopt(node: string): Promise<SubmissionRecord[]>;
   /** Records of all nodes, as `findBundles`. */
   find(accountId: string, signatures: readonly string[]): Promise<SubmissionRecord[]>;
-  findBundles(accountId: string, bundleIds: readonly string[]): Promise<SubmissionRecord[]>;
-  /** Deletes the records that ended before; returns their number. */
+  /**
+   * The signatures of each bundle that is known. They are incomplete if only the records of its transactions are
+   * known (an earlier version accepted it, or it is older than the history), and a newer bundle has one of them.
+   */
+  findBundles(
+    accountId: string,
+    bundleIds: readonly string[],
+  ): Promise<Pick<BundleRecord, "bundleId" | "signatures">[]>;
+  /** Deletes the records that ended before, and bundles accepted before; returns the number of records. */
   forgetEndedBefore(ns: bigint): Promise<number>;
 }
 

@@ -234,6 +234,17 @@ export const migrations: readonly Migration[] = [
   ["ALTER TABLE tier_clock ADD COLUMN tiers text"],
   // The order in which quarter hours were stored; 0: before this column existed.
   ["ALTER TABLE tip_quarters ADD COLUMN number bigint NOT NULL DEFAULT 0"],
+  // Accepted bundles, since a transaction can be in several. The signatures are in order, joined by ",".
+  [
+    `CREATE TABLE bundles (
+      account_id text NOT NULL,
+      bundle_id text NOT NULL,
+      accepted_ns bigint NOT NULL,
+      signatures text NOT NULL,
+      PRIMARY KEY (account_id, bundle_id)
+    )`,
+    "CREATE INDEX bundles_accepted ON bundles (accepted_ns)",
+  ],
 ];
 
 const versionTable = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)";

@@ -24,8 +24,7 @@ async function submitBundle(
     transactions: facts,
     isBundle: true,
   });
-  await harness.clock.advance(100);
-  await submitted;
+  await Promise.all([submitted, harness.clock.advance(100)]);
 }
 
 async function signaturesIn(harness: Harness, id: string): Promise<string[] | undefined> {
@@ -40,7 +39,7 @@ async function restarted(before: Harness, facts: readonly TransactionFacts[]): P
   const harness = new Harness({}, { routes: builder });
   harness.readable.push(...facts);
   await before.clock.advance(2_000);
-  for (const [key, record] of before.store.records) harness.store.records.set(key, record);
+  before.store.copyTo(harness.store);
   await harness.pipeline.restore();
   return harness;
 }
@@ -62,40 +61,123 @@ it("stay known after one of their transactions was submitted on its own", async 
   expect(new Set(sent.flat())).toEqual(new Set([facts[0].signature]));
 });
 
-it("are replaced by a newer bundle with the same transaction", async () => {
-  const harness = new Harness({}, { routes: builder });
-  const [one, other] = [harness.facts(), harness.facts()];
-  await submitBundle(harness, [one]);
-  await submitBundle(harness, [one, other]);
-  expect(await signaturesIn(harness, idOf([one, other]))).toEqual([one.signature, other.signature]);
-  expect(await signaturesIn(harness, idOf([one]))).toBeUndefined();
-});
+const signaturesOf = (facts: readonly TransactionFacts[]) =>
+  facts.map(({ signature }) => signature);
 
-it("stay complete while another bundle shares one of their transactions", async () => {
-  const harness = new Harness({}, { routes: builder });
-  const [target, one, other] = [harness.facts(), harness.facts(), harness.facts()];
-  await submitBundle(harness, [target, one]);
-  await submitBundle(harness, [target, other]);
-  for (const facts of [
-    [target, one],
-    [target, other],
-  ]) {
-    const signatures = facts.map(({ signature }) => signature);
-    expect(await signaturesIn(harness, idOf(facts))).toEqual(signatures);
+type Bundle = readonly [TransactionFacts, ...TransactionFacts[]];
+
+/** Each bundle is known, with all its transactions in order. */
+async function expectKnown(harness: Harness, bundles: readonly Bundle[]): Promise<void> {
+  for (const facts of bundles) {
+    expect(await signaturesIn(harness, idOf(facts))).toEqual(signaturesOf(facts));
   }
-  await submitBundle(harness, [one, other]); // nothing belongs to the first bundle any more
-  expect(await signaturesIn(harness, idOf([target, one]))).toBeUndefined();
+}
+
+it("stay known after newer bundles with their transactions, also after a restart", async () => {
+  const harness = new Harness({}, { routes: builder });
+  const [one, two, three, four] = [
+    harness.facts(),
+    harness.facts(),
+    harness.facts(),
+    harness.facts(),
+  ];
+  const bundles: Bundle[] = [[one, two], [two, three], [four], [four, one], [one, four]];
+  for (const facts of bundles) await submitBundle(harness, facts);
+  await expectKnown(harness, bundles);
+  expect(await signaturesIn(harness, idOf([one, three]))).toBeUndefined();
+  const next = await restarted(harness, [one, two, three, four]);
+  await expectKnown(next, bundles);
+  expect(await signaturesIn(next, idOf([one, three]))).toBeUndefined();
+  const foreign = next.pipeline.bundles("ben", [idOf([one, two])]);
+  await next.clock.advance(100);
+  expect(await foreign).toEqual([null]);
 });
 
-it("are unknown after a restart if a newer bundle has one of their transactions, because a part may have landed alone", async () => {
+it("have the same states after a restart as before it", async () => {
   const harness = new Harness({}, { routes: builder });
-  const [target, one, other] = [harness.facts(), harness.facts(), harness.facts()];
-  await submitBundle(harness, [target, one]);
-  await submitBundle(harness, [target, other]);
-  const next = await restarted(harness, [target, one, other]);
-  expect(await signaturesIn(next, idOf([target, one]))).toBeUndefined();
-  const newer = [target.signature, other.signature];
-  expect(await signaturesIn(next, idOf([target, other]))).toEqual(newer);
+  const [one, two, three] = [harness.facts(), harness.facts(), harness.facts()];
+  await submitBundle(harness, [one, two]);
+  await submitBundle(harness, [two, three]);
+  for (const { signature } of [two, three]) {
+    harness.answers.set(signature, { slot: 9n, err: null, commitment: "confirmed" });
+  }
+  await harness.clock.advance(5_000);
+  const statesOf = async ({ pipeline, clock }: Harness) => {
+    const found = pipeline.bundles("ann", [idOf([one, two]), idOf([two, three])]);
+    await clock.advance(100);
+    return (await found).map((bundle) => bundle?.transactions.map(({ state }) => state));
+  };
+  const expected = [
+    ["open", "landed"],
+    ["landed", "landed"],
+  ];
+  expect(await statesOf(harness)).toEqual(expected);
+  expect(await statesOf(await restarted(harness, [one, two, three]))).toEqual(expected);
+});
+
+it("of transactions that landed before are known, also after a restart", async () => {
+  const harness = new Harness({}, { routes: builder });
+  const [one, two] = [harness.facts(), harness.facts()];
+  for (const facts of [one, two]) {
+    expect(await harness.submit(facts)).toBe("accepted");
+    const { signature } = facts;
+    harness.answers.set(signature, { slot: 9n, err: null, commitment: "confirmed" });
+  }
+  await harness.clock.advance(5_000);
+  await submitBundle(harness, [one, two]);
+  await expectKnown(harness, [[one, two]]);
+  const next = await restarted(harness, [one, two]);
+  await expectKnown(next, [[one, two]]);
+  // This process does not have them in memory.
+  await submitBundle(next, [two, one]);
+  const both: Bundle[] = [
+    [one, two],
+    [two, one],
+  ];
+  await expectKnown(next, both);
+  await expectKnown(await restarted(next, [one, two]), both);
+});
+
+it("are forgotten when the history of their transactions is over", async () => {
+  const harness = new Harness({}, { routes: builder });
+  const [own, foreign] = [harness.facts(), harness.facts()];
+  await submitBundle(harness, [own]);
+  expect(await harness.submit(foreign, {}, "ben")).toBe("accepted");
+  for (const { signature } of [own, foreign]) {
+    harness.answers.set(signature, { slot: 9n, err: null, commitment: "confirmed" });
+  }
+  await harness.clock.advance(5_000);
+  await submitBundle(harness, [own, foreign]);
+  await expectKnown(harness, [[own], [own, foreign]]);
+  await harness.clock.advance(26 * 3_600_000);
+  expect(await signaturesIn(harness, idOf([own]))).toBeUndefined();
+  expect(await signaturesIn(harness, idOf([own, foreign]))).toBeUndefined();
+  expect([harness.store.records.size, harness.store.bundles.size]).toEqual([0, 0]);
+});
+
+it("are stored before a repeated call is answered, if the first one failed", async () => {
+  const harness = new Harness({}, { routes: builder });
+  const [one, two, three] = [harness.facts(), harness.facts(), harness.facts()];
+  harness.store.failShare = 1;
+  const failed = submitBundle(harness, [one, two]);
+  await expect(failed).rejects.toMatchObject({ reason: "store_failed" });
+  harness.store.failShare = 0;
+  await harness.clock.advance(5_000);
+  expect(harness.store.records.size).toBe(2);
+  await submitBundle(harness, [one, two]);
+  await submitBundle(harness, [two, three]);
+  await expectKnown(await restarted(harness, [one, two, three]), [
+    [one, two],
+    [two, three],
+  ]);
+});
+
+it("are stored in the write of their transactions, and no other submission stores one", async () => {
+  const harness = new Harness({}, { routes: builder });
+  expect(await harness.submit(harness.facts())).toBe("accepted");
+  await submitBundle(harness, [harness.facts(), harness.facts()]);
+  await harness.clock.advance(5_000);
+  expect(harness.store.commits.filter(([, bundles]) => bundles > 0)).toEqual([[2, 1]]);
 });
 
 it("are not sent any more after one of their transactions landed in another bundle", async () => {

@@ -254,7 +254,7 @@ export class Harness implements LandingObservations, Outcomes {
     this.pipeline.stop();
     const harness = new Harness({}, { seed: 4, node: this.#hasNode });
     harness.readable.push(...facts);
-    for (const [key, record] of this.store.records) harness.store.records.set(key, record);
+    this.store.copyTo(harness.store);
     harness.nonce = this.nonce;
     harness.isBlockhashExpired = this.isBlockhashExpired;
     await harness.pipeline.restore();

@@ -2,6 +2,7 @@
 
 import type { SeededRandom } from "../../../src/core/seeded-random.ts";
 import type {
+  BundleRecord,
   OutboundTransaction,
   Route,
   RouteCapabilities,
@@ -122,6 +123,7 @@ export class ModelRoute implements Route {
 /** The disk and the faults of writing to it. */
 export class ModelStore {
   readonly records = new Map<string, SubmissionRecord>();
+  readonly bundles = new Map<string, BundleRecord>();
   readonly violations: string[] = [];
   readonly #clock: ManualClock;
   readonly #random: SeededRandom;
@@ -129,17 +131,28 @@ export class ModelStore {
   /** The shortest time of a write. */
   writeMs = 0;
   putCount = 0;
+  /** Number of records and of bundles of each commit. */
+  readonly commits: [number, number][] = [];
 
   constructor(clock: ManualClock, random: SeededRandom) {
     this.#clock = clock;
     this.#random = random;
   }
 
+  /** Fills the disk of the next process. */
+  copyTo(other: ModelStore): void {
+    for (const [key, record] of this.records) other.records.set(key, record);
+    for (const [key, bundle] of this.bundles) other.bundles.set(key, bundle);
+  }
+
   /** The store of one process; uncommitted writes are lost when it dies. */
   of(isAlive: () => boolean): SubmissionStore {
     const writing = new Set<string>();
     const keyOf = ({ accountId, signature }: SubmissionRecord) => `${accountId} ${signature}`;
-    const put = async (records: readonly SubmissionRecord[]) => {
+    const put = async (
+      records: readonly SubmissionRecord[],
+      bundles: readonly BundleRecord[] = [],
+    ) => {
       const written = structuredClone(records);
       const keys = written.map(keyOf);
       for (const key of keys) {
@@ -149,18 +162,25 @@ export class ModelStore {
       await this.#clock.sleep(this.writeMs + this.#random.below(30));
       if (!isAlive()) return new Promise<void>(() => {});
       const isFailed = this.#random.happens(this.failShare);
-      if (!isFailed) for (const record of written) this.#commit(keyOf(record), record);
+      if (!isFailed) {
+        this.commits.push([written.length, bundles.length]);
+        for (const record of written) this.#commit(keyOf(record), record);
+        for (const one of bundles) this.bundles.set(`${one.accountId} ${one.bundleId}`, one);
+      }
       await this.#clock.sleep(this.#random.below(5));
       for (const key of keys) writing.delete(key);
       if (isFailed) throw new Error("the disk is full");
     };
     const all = () => structuredClone([...this.records.values()]);
-    const add = async (records: readonly SubmissionRecord[]) => {
+    const add = async (
+      records: readonly SubmissionRecord[],
+      bundles: readonly BundleRecord[] = [],
+    ) => {
       if (records.some((record) => this.records.has(keyOf(record)))) {
         await this.#clock.sleep(this.#random.below(30));
         return isAlive() ? false : new Promise<boolean>(() => {});
       }
-      await put(records);
+      await put(records, bundles);
       return true;
     };
     return {
@@ -172,11 +192,14 @@ export class ModelStore {
       find: async (accountId, signatures) =>
         all().filter((one) => one.accountId === accountId && signatures.includes(one.signature)),
       findBundles: async (accountId, ids) =>
-        all().filter((one) => one.accountId === accountId && ids.includes(one.bundleId ?? "")),
+        ids.flatMap((id) => this.bundles.get(`${accountId} ${id}`) ?? []),
       forgetEndedBefore: async (ns) => {
         let count = 0;
         for (const [key, { endedNs }] of this.records) {
           if (endedNs !== null && endedNs < ns && this.records.delete(key)) count++;
+        }
+        for (const [key, { acceptedNs }] of this.bundles) {
+          if (acceptedNs < ns) this.bundles.delete(key);
         }
         return count;
       },

@@ -4,19 +4,21 @@
 import { createHash } from "node:crypto";
 import { writeSync } from "node:fs";
 import type { ApiKey } from "../../../src/gateway/accounts/types.ts";
-import type { SubmissionRecord } from "../../../src/gateway/submission/types.ts";
-import { openLocation, recordOf } from "./files.ts";
+import type { BundleRecord, SubmissionRecord } from "../../../src/gateway/submission/types.ts";
+import { bundleRecordOf, openLocation, recordsOfBundle } from "./files.ts";
 
-/** Three transactions of one bundle, with different names only. */
-export function bundleOf(name: string): SubmissionRecord[] {
-  return [0, 1, 2].map((bundleIndex) =>
-    recordOf(`${name}.${bundleIndex}`, {
-      bundleId: name,
-      bundleIndex,
-      method: "sendBundle",
-      wire: new Uint8Array(400).fill(name.length + bundleIndex),
-    }),
-  );
+/** Three transactions, with different names only. A name with "+": a bundle with the last two and another one. */
+export function bundleOf(name: string): BundleRecord {
+  const first = name.endsWith("+") ? 1 : 0;
+  const base = name.slice(0, name.length - first);
+  return bundleRecordOf([0, 1, 2].map((i) => `${base}.${first + i}`));
+}
+
+export function recordsOf(bundle: BundleRecord): SubmissionRecord[] {
+  return recordsOfBundle(bundle).map((record) => ({
+    ...record,
+    wire: new Uint8Array(400).fill(record.signature.length + Number(record.signature.at(-1))),
+  }));
 }
 
 export function keyOf(name: string, accountId: string): ApiKey {
@@ -48,8 +50,11 @@ async function work(location: string, round: string): Promise<void> {
         await store.keys.addKey(keyOf(name, account.id));
         notify(`key ${name}`);
       } else {
-        await store.submissions.put(bundleOf(name));
-        notify(`bundle ${name}`);
+        for (const each of [name, `${name}+`]) {
+          const bundle = bundleOf(each);
+          await store.submissions.put(recordsOf(bundle), [bundle]);
+          notify(`bundle ${each}`);
+        }
       }
     }
   };

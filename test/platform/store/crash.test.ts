@@ -2,8 +2,9 @@
 
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { bundleIdOf } from "../../../src/gateway/submission/tracked-transaction.ts";
 import { linesUntilKilled } from "../../support/processes/killed-child.ts";
-import { bundleOf, keyOf } from "./crash-child.ts";
+import { bundleOf, keyOf, recordsOf } from "./crash-child.ts";
 import { onEachDatabase } from "./databases.ts";
 
 const child = fileURLToPath(new URL("./crash-child.ts", import.meta.url));
@@ -26,19 +27,39 @@ onEachDatabase((databases) => {
         const bundles = names
           .filter((name) => name.startsWith("bundle "))
           .map((name) => name.slice(7));
-        const expected = bundles.flatMap(bundleOf);
-        const found = await store.submissions.findBundles("a_1", bundles);
+        const expected = bundles.map(bundleOf);
+        const ids = expected.map(({ bundleId }) => bundleId);
+        const byId = new Map(
+          (await store.submissions.findBundles("a_1", ids)).map((one) => [
+            one.bundleId,
+            one.signatures,
+          ]),
+        );
+        expect(byId).toEqual(new Map(expected.map((one) => [one.bundleId, one.signatures])));
+        const records = expected.flatMap(recordsOf);
+        const found = await store.submissions.find(
+          "a_1",
+          records.map(({ signature }) => signature),
+        );
+        // Each belongs to the first or to the second bundle with it.
         const bySignature = (list: typeof found) =>
-          new Map(list.map((record) => [record.signature, record]));
-        expect(bySignature(found)).toEqual(bySignature(expected));
+          new Map(
+            list.map((record) => [record.signature, { ...record, bundleId: null, bundleIndex: 0 }]),
+          );
+        expect(bySignature(found)).toEqual(bySignature(records));
         await store.close();
       }
       const store = await databases.store(location);
-      const sizes = new Map<string | null, number>();
-      for (const { bundleId } of await store.submissions.open()) {
-        sizes.set(bundleId, (sizes.get(bundleId) ?? 0) + 1);
+      // Completely or not at all: a submission never without its bundle, and no bundle without its submissions.
+      const open = await store.submissions.open();
+      const opened = new Set(open.map(({ signature }) => signature));
+      const ids = [...new Set(open.map(({ bundleId }) => bundleId ?? ""))];
+      const stored = await store.submissions.findBundles("a_1", ids);
+      expect(stored.length).toBe(ids.length);
+      for (const { bundleId, signatures } of stored) {
+        expect(bundleIdOf(signatures)).toBe(bundleId);
+        expect(signatures.filter((signature) => !opened.has(signature))).toEqual([]);
       }
-      expect([...sizes].filter(([, size]) => size !== 3)).toEqual([]); // completely or not at all
       const keys = new Map((await store.keys.keys()).map((key) => [key.id, key]));
       const [account] = await store.keys.accounts();
       for (const line of all.filter((name) => name.startsWith("key "))) {

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { base58 } from "@scure/base";
 import { systemClock } from "../../../src/core/clock.ts";
 import { createLogger, type Logger } from "../../../src/core/log.ts";
-import type { SubmissionRecord } from "../../../src/gateway/submission/types.ts";
+import { bundleIdOf } from "../../../src/gateway/submission/tracked-transaction.ts";
+import type { BundleRecord, SubmissionRecord } from "../../../src/gateway/submission/types.ts";
 import {
   SqliteDriver,
   type SqliteDriverOptions,
@@ -86,6 +87,20 @@ export function recordOf(
     wire: Uint8Array.of(1, 2, 3),
     ...changes,
   };
+}
+
+export function bundleRecordOf(
+  signatures: readonly string[],
+  acceptedNs = 1_767_225_600_000_000_001n,
+): BundleRecord {
+  return { accountId: "a_1", bundleId: bundleIdOf(signatures), acceptedNs, signatures };
+}
+
+/** New submissions of a bundle. */
+export function recordsOfBundle({ bundleId, signatures }: BundleRecord): SubmissionRecord[] {
+  return signatures.map((signature, bundleIndex) =>
+    recordOf(signature, { method: "sendBundle", bundleId, bundleIndex }),
+  );
 }
 
 /** Settles when `look` returns a value; limited by the test's own time-out. */

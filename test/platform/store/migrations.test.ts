@@ -22,6 +22,7 @@ onEachDatabase((databases) => {
       expect((await driver.query(tables, [])).flat()).toEqual([
         "accounts",
         "api_keys",
+        "bundles",
         "claimed_registrations",
         "destinations",
         "landed_tips",

@@ -9,6 +9,7 @@
 
 import type { Clock, Timer } from "../../../core/clock.ts";
 import type {
+  BundleRecord,
   SubmissionLister,
   SubmissionRecord,
   SubmissionStore,
@@ -44,8 +45,11 @@ interface JournaledDependencies {
 interface NewSubmission {
   readonly records: readonly SubmissionRecord[];
   readonly rows: readonly (readonly SqlValue[])[];
+  readonly bundles: readonly BundleRecord[];
   readonly settle: (isAdded: boolean | Promise<boolean>) => void;
 }
+
+const noBundles: readonly BundleRecord[] = [];
 
 function keyOf({ accountId, signature }: SubmissionRecord): string {
   return `${accountId} ${signature}`;
@@ -86,20 +90,27 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
     return this.#filter !== null && !this.#isFailing && !this.#isClosed;
   }
 
-  add(records: readonly SubmissionRecord[]): Promise<boolean> {
-    if (!this.#canAnswer(records)) return this.#addToDatabase(records);
+  /** The journal has the bundles in the rows of their transactions (replay.ts). */
+  add(
+    records: readonly SubmissionRecord[],
+    bundles: readonly BundleRecord[] = noBundles,
+  ): Promise<boolean> {
+    if (!this.#canAnswer(records)) return this.#addToDatabase(records, bundles);
     return new Promise((settle) => {
       const rows = records.map((record) => this.#dependencies.database.rowOf(record));
       for (const { signature } of records) this.#note(signature);
       this.#grouped += records.length;
-      this.#group.join({ records, rows, settle });
+      this.#group.join({ records, rows, bundles, settle });
     });
   }
 
-  async put(records: readonly SubmissionRecord[]): Promise<void> {
+  async put(
+    records: readonly SubmissionRecord[],
+    bundles: readonly BundleRecord[] = noBundles,
+  ): Promise<void> {
     this.#group.write();
     for (const { signature } of records) this.#noteUnknown(signature);
-    await this.#dependencies.database.put(records);
+    await this.#dependencies.database.put(records, bundles);
     // The database has newer rows now.
     for (const record of records) {
       const key = keyOf(record);
@@ -127,7 +138,7 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
     return this.#dependencies.database.find(accountId, signatures);
   }
 
-  async findBundles(accountId: string, ids: readonly string[]): Promise<SubmissionRecord[]> {
+  async findBundles(accountId: string, ids: readonly string[]) {
     await this.#writeAll();
     return this.#dependencies.database.findBundles(accountId, ids);
   }
@@ -166,18 +177,21 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
     const filter = this.#filter;
     if (filter === null || !this.isReady) return false;
     if (this.waiting + this.#grouped + records.length > waitingMax) return false;
-    if (this.#fresh.kept > keptMax) return false;
+    if (this.#fresh.kept > keptMax || this.#fresh.bundles.length > waitingMax) return false;
     return records.every(({ signature, landedTip }) => {
       return landedTip === undefined && !filter.mayHave(signature);
     });
   }
 
-  async #addToDatabase(records: readonly SubmissionRecord[]): Promise<boolean> {
+  async #addToDatabase(
+    records: readonly SubmissionRecord[],
+    bundles: readonly BundleRecord[],
+  ): Promise<boolean> {
     this.#group.write();
     // The database must see what the journal has acknowledged.
     if (this.#hasAny(records)) await this.#writeAll();
     for (const { signature } of records) this.#note(signature);
-    return this.#dependencies.database.add(records);
+    return this.#dependencies.database.add(records, bundles);
   }
 
   /** Appends them to the journal. If it fails, they wait for their commits. */
@@ -189,11 +203,14 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
       rows = journal.append(submissions.flatMap((submission) => submission.rows));
     } catch (error) {
       onFailure(error);
-      for (const { records, settle } of submissions) settle(database.add(records));
+      for (const { records, bundles, settle } of submissions) {
+        settle(database.add(records, bundles));
+      }
       return;
     }
     let at = 0;
-    for (const { records, settle } of submissions) {
+    for (const { records, bundles, settle } of submissions) {
+      if (bundles.length > 0) this.#fresh.addBundles(bundles);
       for (const record of records) {
         const row = rows[at++];
         if (row) this.#fresh.set(keyOf(record), row);
@@ -245,7 +262,7 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
   /** `#older` is empty and committed. */
   #turnFiles(): void {
     const { journal } = this.#dependencies;
-    if (this.#older.size > 0) return;
+    if (!this.#older.isEmpty) return;
     journal.clearOther();
     if (journal.turn()) [this.#fresh, this.#older] = [this.#older, this.#fresh];
   }
@@ -253,7 +270,7 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
   /** Everything that was acknowledged is in the database when it resolves. */
   async #writeAll(): Promise<void> {
     this.#group.write();
-    if (this.waiting === 0 && !this.#writing) return;
+    if (this.#fresh.isEmpty && this.#older.isEmpty && !this.#writing) return;
     await this.#writeOlder();
     this.#turnFiles(); // unless another call did: then its commit has the same rows
     await this.#writeOlder();
@@ -273,6 +290,11 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
         await this.#dependencies.database.addRows(part.map(({ row }) => row));
         for (const { key } of part) older.delete(key);
       }
+      const { bundles } = older;
+      for (let at = 0; at < bundles.length; at += rowsPerCommit) {
+        await this.#dependencies.database.put([], bundles.slice(at, at + rowsPerCommit));
+      }
+      older.forgetBundles();
       this.#isFailing = false;
     } catch (error) {
       this.#isFailing = true;

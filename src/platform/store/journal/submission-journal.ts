@@ -26,7 +26,7 @@ const formatVersion = 1;
 const names = ["1", "2"] as const;
 
 /** The rows of one file that a process left behind. */
-interface JournalRows {
+export interface JournalRows {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly SqlValue[])[];
 }

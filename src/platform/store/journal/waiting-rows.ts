@@ -2,8 +2,9 @@
 //
 // Owned by journaled-submission-store.ts. The next change of a submission usually replaces its row before
 // the database asks for it. So rows stay in the form of the journal, outside of the JavaScript heap, where
-// no collection copies them.
+// no collection copies them. The bundles of these rows wait with them, but no change replaces a bundle.
 
+import type { BundleRecord } from "../../../gateway/submission/types.ts";
 import type { SqlValue } from "../driver.ts";
 import { rowAt } from "./frames.ts";
 
@@ -24,9 +25,28 @@ export class WaitingRows {
   /** First free byte of the last piece. */
   #end = pieceBytes;
   #size = 0;
+  #bundles: BundleRecord[] = [];
 
   get size(): number {
     return this.#size;
+  }
+
+  get bundles(): readonly BundleRecord[] {
+    return this.#bundles;
+  }
+
+  /** Neither a row nor a bundle waits. */
+  get isEmpty(): boolean {
+    return this.#size === 0 && this.#bundles.length === 0;
+  }
+
+  addBundles(bundles: readonly BundleRecord[]): void {
+    this.#bundles.push(...bundles);
+  }
+
+  /** The database has all of them. */
+  forgetBundles(): void {
+    this.#bundles = [];
   }
 
   /** Rows in memory: removed ones stay until all are removed. */

@@ -6,6 +6,7 @@
 // process cannot separate them.
 
 import type {
+  BundleRecord,
   SubmissionLister,
   SubmissionRecord,
   SubmissionStore,
@@ -19,6 +20,7 @@ import {
   type TransactionEnd,
   textAt,
 } from "../driver.ts";
+import { additionOfBundle, bundlesOf, forgetBundles, selectBundles } from "./bundle-rows.ts";
 import { additionOf } from "./landed-tip-store.ts";
 import type { SignatureCodec } from "./signature-codec.ts";
 import { recordOf, recordOrRemains, rowOf, submissionColumns } from "./submission-rows.ts";
@@ -50,6 +52,7 @@ const takeMax = 500;
 const forgetMax = 500;
 const forgetEnded = `DELETE FROM submissions WHERE (account_id, signature) IN
   (SELECT account_id, signature FROM submissions WHERE ended_ns < $1 LIMIT ${forgetMax})`;
+const forgetAccepted = forgetBundles(forgetMax);
 
 const selectSignatures = `SELECT account_id, signature FROM submissions
   WHERE (account_id, signature) > ($1, $2) ORDER BY account_id, signature LIMIT $3`;
@@ -73,14 +76,22 @@ const selectNewestEnded = `${select} WHERE ${ofAccount} AND ended_ns >= (
 const listSizes = [1, 8, 64] as const;
 const listMax = 64;
 
-function listQuery(column: "signature" | "bundle_id", size: number): string {
-  const placeholders = Array.from({ length: size }, (_, i) => `$${i + 2}`).join(", ");
-  return `${select} WHERE account_id = $1 AND ${column} IN (${placeholders})
-    ORDER BY bundle_id, bundle_index`;
+/** Queries by size; their lists begin with $2. */
+function listQueries(queryOf: (placeholders: string) => string): ReadonlyMap<number, string> {
+  return new Map(
+    listSizes.map((size) => {
+      const placeholders = Array.from({ length: size }, (_, i) => `$${i + 2}`).join(", ");
+      return [size, queryOf(placeholders)];
+    }),
+  );
 }
 
-const bySignature = new Map(listSizes.map((size) => [size, listQuery("signature", size)]));
-const byBundle = new Map(listSizes.map((size) => [size, listQuery("bundle_id", size)]));
+const bySignature = listQueries(
+  (placeholders) => `${select} WHERE account_id = $1 AND signature IN (${placeholders})
+    ORDER BY bundle_id, bundle_index`,
+);
+const byBundle = listQueries(selectBundles);
+const noBundles: readonly BundleRecord[] = [];
 
 function* slicesOf(records: readonly SubmissionRecord[]): Generator<SubmissionRecord[]> {
   let slice: SubmissionRecord[] = [];
@@ -117,22 +128,29 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
     this.#durability = durability;
   }
 
-  async put(records: readonly SubmissionRecord[]): Promise<void> {
-    if (records.length === 0) return;
+  async put(
+    records: readonly SubmissionRecord[],
+    bundles: readonly BundleRecord[] = noBundles,
+  ): Promise<void> {
+    if (records.length === 0 && bundles.length === 0) return;
     const statements = records.map((record) => ({
       sql: putRecord,
       params: rowOf(record, this.#node),
     }));
-    await this.#write([...statements, ...this.#tipsOf(records)]);
+    await this.#write([...statements, ...this.#tipsOf(records), ...bundles.map(additionOfBundle)]);
   }
 
-  async add(records: readonly SubmissionRecord[]): Promise<boolean> {
+  async add(
+    records: readonly SubmissionRecord[],
+    bundles: readonly BundleRecord[] = noBundles,
+  ): Promise<boolean> {
     const statements = records.map((record) => ({
       sql: addRecord,
       params: rowOf(record, this.#node),
       mustChange: true,
     }));
-    const { isCommitted } = await this.#write([...statements, ...this.#tipsOf(records)]);
+    const additions = [...this.#tipsOf(records), ...bundles.map(additionOfBundle)];
+    const { isCommitted } = await this.#write([...statements, ...additions]);
     return isCommitted;
   }
 
@@ -181,12 +199,12 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
     return adopted;
   }
 
-  find(accountId: string, signatures: readonly string[]): Promise<SubmissionRecord[]> {
-    return this.#findAll(bySignature, accountId, signatures);
+  async find(accountId: string, signatures: readonly string[]): Promise<SubmissionRecord[]> {
+    return (await this.#findAll(bySignature, accountId, signatures)).map(recordOf);
   }
 
-  findBundles(accountId: string, bundleIds: readonly string[]): Promise<SubmissionRecord[]> {
-    return this.#findAll(byBundle, accountId, bundleIds);
+  async findBundles(accountId: string, bundleIds: readonly string[]) {
+    return bundlesOf(await this.#findAll(byBundle, accountId, bundleIds));
   }
 
   async newest(accountId: string, limit: number): Promise<SubmissionRecord[]> {
@@ -203,7 +221,12 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
   }
 
   async forgetEndedBefore(ns: bigint): Promise<number> {
-    const statement = { sql: forgetEnded, params: [ns] };
+    const forgotten = await this.#forget({ sql: forgetEnded, params: [ns] });
+    await this.#forget({ sql: forgetAccepted, params: [ns] });
+    return forgotten;
+  }
+
+  async #forget(statement: Statement): Promise<number> {
     let forgotten = 0;
     for (;;) {
       const { changes } = await this.#driver.transaction([statement], "survives-kill");
@@ -235,7 +258,7 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
     queries: ReadonlyMap<number, string>,
     accountId: string,
     names: readonly string[],
-  ): Promise<SubmissionRecord[]> {
+  ): Promise<Row[]> {
     const wanted = [...new Set(names)];
     const answers: Promise<readonly Row[]>[] = [];
     for (let begin = 0; begin < wanted.length; begin += listMax) {
@@ -245,6 +268,6 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
       const filled = [...part, ...Array.from({ length: size - part.length }, () => last)];
       answers.push(this.#driver.query(queries.get(size) ?? "", [accountId, ...filled]));
     }
-    return (await Promise.all(answers)).flat().map(recordOf);
+    return (await Promise.all(answers)).flat();
   }
 }

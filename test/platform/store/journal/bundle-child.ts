@@ -4,7 +4,7 @@
 import { writeSync } from "node:fs";
 import { systemClock } from "../../../../src/core/clock.ts";
 import { Store } from "../../../../src/platform/store/store.ts";
-import { bundleOf } from "../crash-child.ts";
+import { bundleOf, recordsOf } from "../crash-child.ts";
 import { silent } from "../files.ts";
 
 async function work(directory: string, round: string): Promise<void> {
@@ -18,8 +18,15 @@ async function work(directory: string, round: string): Promise<void> {
   for (let i = 0; ; i++) {
     const name = `${round}-${i}`;
     const bundle = bundleOf(name);
-    if (!(await store.submissions.add(bundle))) throw new Error(`${name} exists already`);
+    const records = recordsOf(bundle);
+    const isNew = await store.submissions.add(records, [bundle]);
+    if (!isNew) throw new Error(`${name} exists already`);
     writeSync(1, `${name}\n`);
+    if (i % 5 === 0) {
+      const newer = bundleOf(`${name}+`);
+      await store.submissions.put(recordsOf(newer), [newer]);
+      writeSync(1, `${name}+\n`);
+    }
     if (i % 3 === 0) {
       const ended = {
         state: "landed",
@@ -28,7 +35,7 @@ async function work(directory: string, round: string): Promise<void> {
         reason: "landed",
         wire: null,
       } as const;
-      void store.submissions.put(bundle.map((record) => ({ ...record, ...ended })));
+      void store.submissions.put(records.map((record) => ({ ...record, ...ended })));
     }
     if (i % 8 === 0) await systemClock.sleep(1); // timers and commits need turns of the event loop
   }

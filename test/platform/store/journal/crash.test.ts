@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { linesUntilKilled } from "../../../support/processes/killed-child.ts";
+import { bundleOf } from "../crash-child.ts";
 import { openLocation } from "../files.ts";
 
 const child = fileURLToPath(new URL("./bundle-child.ts", import.meta.url));
@@ -19,10 +20,18 @@ it(`loses no acknowledged bundle, in ${rounds} rounds`, { timeout: 300_000 }, as
     // Longer than a turn of the journal's files.
     all.push(...(await linesUntilKilled(child, [folder, String(round)], Math.random() * 3000)));
     const store = await openLocation(folder);
-    const found = await store.submissions.findBundles("a_1", all);
-    const sizes = new Map<string | null, number>();
-    for (const { bundleId } of found) sizes.set(bundleId, (sizes.get(bundleId) ?? 0) + 1);
-    expect(all.filter((name) => sizes.get(name) !== 3)).toEqual([]);
+    const expected = all.map(bundleOf);
+    const ids = expected.map(({ bundleId }) => bundleId);
+    const found = new Map(
+      (await store.submissions.findBundles("a_1", ids)).map((one) => [
+        one.bundleId,
+        one.signatures,
+      ]),
+    );
+    expect(found).toEqual(new Map(expected.map((one) => [one.bundleId, one.signatures])));
+    const signatures = new Set(expected.flatMap((bundle) => bundle.signatures));
+    const records = await store.submissions.find("a_1", [...signatures]);
+    expect(records.length).toBe(signatures.size);
     await store.close();
   }
   expect(all.length).toBeGreaterThan(rounds);

@@ -22,7 +22,15 @@ import {
   SqlSubmissionStore,
 } from "../../../../src/platform/store/tables/submission-store.ts";
 import { ManualClock } from "../../../support/clocks/manual-clock.ts";
-import { Files, recordOf, signatureCodec, silent, until } from "../files.ts";
+import {
+  bundleRecordOf,
+  Files,
+  recordOf,
+  recordsOfBundle,
+  signatureCodec,
+  silent,
+  until,
+} from "../files.ts";
 
 const files = new Files();
 afterEach(() => files.clean());
@@ -193,7 +201,9 @@ describe("a new submission", () => {
     await store.add([recordOf("one")]);
     expect(await store.find("a_1", ["one"])).toEqual([recordOf("one")]);
     await store.add(bundle);
-    expect(await store.findBundles("a_1", ["b"])).toEqual(bundle);
+    expect(await store.findBundles("a_1", ["b"])).toEqual([
+      { bundleId: "b", signatures: ["b0", "b1"] },
+    ]);
     await store.add([recordOf("two")]);
     expect(await store.newest("a_1", 10)).toHaveLength(4);
     await store.add([recordOf("three")]);
@@ -203,7 +213,85 @@ describe("a new submission", () => {
   });
 });
 
+describe("a new bundle", () => {
+  const older = bundleRecordOf(["s1", "s2"]);
+  const newer = bundleRecordOf(["s2", "s3"]);
+  const ids = [older.bundleId, newer.bundleId];
+  const known = [older, newer].map(({ bundleId, signatures }) => ({ bundleId, signatures }));
+  const inBundles = async (database: SqlSubmissionStore) =>
+    (await database.findBundles("a_1", ids)).toSorted(
+      (a, b) => ids.indexOf(a.bundleId) - ids.indexOf(b.bundleId),
+    );
+  /** Acknowledges both; only the first one is new. */
+  const submitBoth = async (store: JournaledSubmissionStore) => {
+    expect(await store.add(recordsOfBundle(older), [older])).toBe(true);
+    await store.put(recordsOfBundle(newer), [newer]);
+  };
+
+  it("survives a kill before its commit, also if a newer one has one of its transactions", async () => {
+    const { folder, store } = await opened();
+    await submitBoth(store);
+    // Until the commit, only the journal has the older one.
+    const after = await opened(afterKill(folder));
+    expect(await inBundles(after.database)).toEqual(known);
+    await after.store.close();
+    await store.close();
+  });
+
+  it("is in the database when the journal no longer has it", async () => {
+    const { path, clock, database, store } = await opened();
+    await submitBoth(store);
+    const landedRecords = [older, newer]
+      .flatMap(recordsOfBundle)
+      .map((one) => ({ ...one, ...ended }));
+    await store.put(landedRecords);
+    expect(store.waiting).toBe(0); // no row waits, but the older bundle does
+    for (let turn = 0; turn < 3; turn++) await clock.advance(1000);
+    await until(() => readJournal(path).length === 0);
+    expect(await inBundles(database)).toEqual(known);
+    await store.close();
+  });
+
+  it("is visible to a question at once, and stays after the end of the store", async () => {
+    const { database, store } = await opened();
+    await submitBoth(store);
+    expect(await inBundles(database)).not.toEqual(known);
+    expect((await store.findBundles("a_1", ids)).length).toBe(2);
+    expect(await inBundles(database)).toEqual(known);
+    const third = bundleRecordOf(["s4"]);
+    await store.add(recordsOfBundle(third), [third]);
+    await store.put([recordOf("s4", { ...ended, bundleId: "another" })]);
+    await store.close();
+    expect(await database.findBundles("a_1", [third.bundleId])).toHaveLength(1);
+  });
+
+  it("stays in the journal while the database fails", async () => {
+    const { folder, clock, driver, store, failures } = await opened();
+    await store.add(recordsOfBundle(older), [older]);
+    await driver.query("PRAGMA query_only = ON", []);
+    for (let turn = 0; turn < 4; turn++) await clock.advance(1000);
+    await until(() => failures.length > 0);
+    const after = await opened(afterKill(folder));
+    expect(await inBundles(after.database)).toEqual(known.slice(0, 1));
+    await driver.query("PRAGMA query_only = OFF", []);
+    await store.close();
+    await after.store.close();
+  });
+});
+
 describe("a replay", () => {
+  it("into a database of an earlier version has the submissions of its bundles", async () => {
+    const { folder, store } = await opened();
+    const bundle = bundleRecordOf(["s1", "s2"]);
+    await store.add(recordsOfBundle(bundle), [bundle]);
+    const path = join(afterKill(folder), databaseFileName);
+    const driver = await files.driver({ path });
+    await driver.transaction([{ sql: "DROP TABLE bundles", params: [] }], "durable");
+    expect(await replayJournal(path, driver)).toBe(2);
+    expect(await stored(new SqlSubmissionStore(driver, signatureCodec))).toEqual(["s1", "s2"]);
+    await store.close();
+  });
+
   it("does not replace newer rows, and changes nothing when repeated", async () => {
     const { folder, store } = await opened();
     await store.add([recordOf("one"), recordOf("two")]);
