@@ -234,6 +234,13 @@ describe("inspect", () => {
       { refusal: "too_long", offset: 0 },
       "at most 1232 bytes, or 4096 in version 1, got 4097 bytes (offset 0)",
     );
+    // "AAAA" in base58, as docs/first-hour.md sends it.
+    refused(
+      base58.decode("AAAA"),
+      "transaction_invalid",
+      { refusal: "parts_too_long", offset: 1 },
+      "counts and lengths for at most 1232 bytes, or 4096 in version 1, got 1732 bytes (offset 1)",
+    );
     expect(refusalOf(new Uint8Array(0))).toBe("cut_short");
     expect(transactionRefusalNames[0]).toBe("accepted");
   });
