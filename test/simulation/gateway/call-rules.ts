@@ -62,7 +62,8 @@ export function paramsOf({ method, transactions, maxRetries, enableFallback }: C
 /** The same call for the endpoints without JSON. */
 export function rawOf({ method, transactions, maxRetries, enableFallback }: Call): RawCall {
   const wires = transactions.map(({ wire }) => wire);
-  return { method, wires, takesOne: takesOne(method), maxRetries, enableFallback };
+  const resends = method === "sendTransaction" ? maxRetries : null; // no other method has the parameter
+  return { method, wires, takesOne: takesOne(method), maxRetries: resends, enableFallback };
 }
 
 /** The signatures in the result of a call. */
