@@ -30,6 +30,8 @@ import { leaderKeysMax } from "../../relay/leaders/schedule.ts";
 import type {
   LandedTransaction,
   LandedTransactions,
+  LandingState,
+  LandingStates,
 } from "../../shreds/registrations/registration-types.ts";
 import { readBounded } from "./bounded-body.ts";
 
@@ -58,6 +60,13 @@ interface ClusterNode {
   readonly identity: string;
   /** Its TPU address for QUIC, such as "192.0.2.1:8009"; not validated. null: not reported. */
   readonly tpuQuic: string | null;
+}
+
+/** Answer of getSignatureStatuses. */
+interface Statuses {
+  readonly outcomes: (SignatureOutcome | null)[];
+  /** Not validated. */
+  readonly slot: unknown;
 }
 
 /** The field `value` of an answer with a context. */
@@ -230,26 +239,24 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
     signatures: readonly string[],
     { searchHistory = false }: StatusSearch = {},
   ): Promise<(SignatureOutcome | null)[]> {
-    const method = "getSignatureStatuses";
-    if (signatures.length === 0) return [];
-    if (signatures.length > statusesMax) {
-      throw new ShredwayError(
-        "value_invalid",
-        `${method}: expected at most ${statusesMax} signatures, got ${signatures.length}`,
-      );
-    }
-    const params = [signatures, { searchTransactionHistory: searchHistory }];
-    const answer = this.call(method, params, statusesBytesMax).catch((error: unknown) => {
+    const answer = this.#statuses(signatures, searchHistory).catch((error: unknown) => {
       if (!searchHistory || !hasNoHistory(error)) throw error;
-      const recent = [signatures, { searchTransactionHistory: false }];
-      return this.call(method, recent, statusesBytesMax);
+      return this.#statuses(signatures, false);
     });
-    const value = valueIn(await answer);
-    if (!Array.isArray(value) || value.length !== signatures.length) {
-      const came = Array.isArray(value) ? `${value.length}` : quote(value);
-      throw this.#failure(method, `expected ${signatures.length} statuses, got ${came}`);
-    }
-    return value.map((status: unknown) => (status === null ? null : this.#outcome(method, status)));
+    return (await answer).outcomes;
+  }
+
+  /** Signatures as in `signatureStatuses`; rejects if history is searched and the node has none. */
+  async landingStates(
+    signatures: readonly string[],
+    searchHistory: boolean,
+  ): Promise<LandingStates> {
+    const { outcomes, slot } = await this.#statuses(signatures, searchHistory);
+    const states = outcomes.map((outcome): LandingState => {
+      if (outcome === null) return "absent";
+      return outcome.commitment === "processed" ? "processed" : "landed";
+    });
+    return { slot: this.#u53("getSignatureStatuses", slot), states };
   }
 
   async blockhashState(blockhash: string): Promise<BlockhashState> {
@@ -351,6 +358,30 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
       gain += this.#u53(method, postBalances[i]) - this.#u53(method, preBalances[i]);
     }
     return gain;
+  }
+
+  async #statuses(signatures: readonly string[], searchHistory: boolean): Promise<Statuses> {
+    const method = "getSignatureStatuses";
+    if (signatures.length === 0) return { outcomes: [], slot: 0 };
+    if (signatures.length > statusesMax) {
+      throw new ShredwayError(
+        "value_invalid",
+        `${method}: expected at most ${statusesMax} signatures, got ${signatures.length}`,
+      );
+    }
+    const params = [signatures, { searchTransactionHistory: searchHistory }];
+    const result = await this.call(method, params, statusesBytesMax);
+    const { context, value } = isObject(result) ? result : {};
+    if (!Array.isArray(value) || value.length !== signatures.length) {
+      const came = Array.isArray(value) ? `${value.length}` : quote(value);
+      throw this.#failure(method, `expected ${signatures.length} statuses, got ${came}`);
+    }
+    return {
+      outcomes: value.map((status: unknown) =>
+        status === null ? null : this.#outcome(method, status),
+      ),
+      slot: isObject(context) ? context["slot"] : undefined,
+    };
   }
 
   #account(method: string, value: unknown): NonceAccountView {

@@ -3,8 +3,9 @@
 // Made by pending-registrations.ts for each term in which this node leads; asks the node about each
 // pending registration soon, then in growing steps. The relay's own shreds only hurry the question.
 // Counted: landed at "confirmed" without error, and the addresses gained. Dropped: it failed, they gained
-// nothing, or it is absent although its lifetime is gone (found so twice, and absent after each). Failed
-// answers change nothing. Memory and questions are bounded, and accounts take turns.
+// nothing, or it is absent although its lifetime is gone (found so twice, and absent after each, the
+// second time so late that no fork could hide it). Failed answers change nothing. Memory and questions are
+// bounded, and accounts take turns.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { TimerWheel } from "../../core/timer-wheel.ts";
@@ -14,7 +15,7 @@ import {
   type LifetimeLimits,
   Lifetimes,
 } from "../../core/transactions/lifetimes.ts";
-import { FairQueue } from "./fair-queue.ts";
+import { type LandingAnswer, LandingQuestions } from "./landing-questions.ts";
 import type { LandingResult } from "./registration-results.ts";
 import type {
   LandedTransaction,
@@ -35,7 +36,7 @@ export interface ConfirmationLimits extends LifetimeLimits {
   readonly queryIntervalMaxMs: number;
   /** From an observation to the next question: blocks are confirmed a moment after their shreds. */
   readonly observationQueryMs: number;
-  /** Questions under way at once. */
+  /** Calls under way at once. */
   readonly queriesMax: number;
   /** Signatures looked for in shreds. */
   readonly watchedMax: number;
@@ -99,6 +100,8 @@ class PendingTip implements SettledTip {
   waitMs: number;
   /** When the first question was asked that found it absent after its lifetime was gone. */
   absentMs: number | null = null;
+  /** When the last question was asked that had an answer. */
+  answeredMs = Number.NEGATIVE_INFINITY;
   unwatch: (() => void) | null = null;
   isForgotten = false;
 
@@ -119,6 +122,15 @@ class PendingTip implements SettledTip {
 
 /** 24 hours of the shortest slots that the network plans, 200 ms. Longer slots make the bound wider. */
 const slotsOfWindow = 432_000n;
+/**
+ * Twice the slots from a block to its finality. So long after the end of its lifetime, a landing is in the
+ * history of every node that has that slot, on each of its forks.
+ */
+const finalSlots = 64n;
+/** They take about this time. */
+const finalMs = 25_600;
+/** Half of the node's cache, which holds 300 rooted slots: at least 60 s with slots of 200 ms. */
+const answerGapMs = 30_000;
 const turnMs = 100;
 
 export class LandingConfirmation {
@@ -126,14 +138,11 @@ export class LandingConfirmation {
   readonly #limits: ConfirmationLimits;
   readonly #lifetimes: Lifetimes<PendingTip>;
   readonly #queries: TimerWheel<PendingTip>;
-  /** Due. */
-  readonly #queue = new FairQueue<PendingTip>();
+  readonly #questions: LandingQuestions<PendingTip>;
   readonly #watched = new Set<PendingTip>();
   /** Every shred-tip address so far: a reload takes none from tips that were paid before. */
   readonly #addresses = new Set<string>();
   #currentAddresses: ReadonlySet<string> | null = null;
-  #looksUnderWay = 0;
-  #lookCount = 0n;
   #timer: Timer | null = null;
   #isClosed = false;
 
@@ -146,11 +155,21 @@ export class LandingConfirmation {
     const gone = (lifetime: Lifetime<PendingTip>): void => this.#checkAll(lifetime);
     this.#queries = new TimerWheel(turnMs, nowMs());
     this.#lifetimes = new Lifetimes({ outcomes, nowMs, onExpired: gone, failed }, this.#limits);
+    this.#questions = new LandingQuestions({
+      landed: options.landed,
+      callsMax: this.#limits.queriesMax,
+      nowMs,
+      addresses: () => this.#allAddresses(),
+      answered: (pending, answer, askedMs) => this.#answered(pending, answer, askedMs),
+      failed,
+    });
   }
 
   /** Nothing is asked before. Once. */
   start(): void {
-    if (!this.#isClosed) this.#timer = this.#options.clock.every(turnMs, () => this.#turn());
+    if (this.#isClosed) return;
+    this.#timer = this.#options.clock.every(turnMs, () => this.#turn());
+    this.#questions.open();
   }
 
   /** Nothing ends afterwards. */
@@ -158,6 +177,7 @@ export class LandingConfirmation {
     this.#isClosed = true;
     this.#timer?.cancel();
     this.#timer = null;
+    this.#questions.close();
     for (const { unwatch } of this.#watched) unwatch?.();
   }
 
@@ -165,8 +185,7 @@ export class LandingConfirmation {
   add(registration: Registration): SettledTip {
     const pending = this.#watch(registration);
     // Asked at once: most tips landed before they are registered, and their shreds are waited for.
-    this.#queue.add(pending);
-    this.#ask();
+    this.#questions.add(pending, true);
     return pending;
   }
 
@@ -182,7 +201,7 @@ export class LandingConfirmation {
     if (!(tip instanceof PendingTip)) return;
     tip.isForgotten = true;
     this.#queries.delete(tip);
-    this.#queue.delete(tip);
+    this.#questions.delete(tip);
     this.#release(tip);
   }
 
@@ -190,7 +209,7 @@ export class LandingConfirmation {
     return {
       lifetimes: this.#lifetimes.size,
       watched: this.#watched.size,
-      queries: this.#lookCount,
+      queries: this.#questions.callCount,
     };
   }
 
@@ -198,6 +217,7 @@ export class LandingConfirmation {
     const { lifetime, nonceAccount, registeredMs } = registration;
     const bornMs = this.#nowMs() - Math.max(0, this.#options.wallMs() - registeredMs);
     const pending = new PendingTip(registration, bornMs, this.#limits.firstCheckMs);
+    this.#allAddresses(); // it may have paid one that a reload removes before it is read
     const nonce = nonceAccount && { account: nonceAccount };
     pending.lifetime = this.#lifetimes.join(pending, { lifetime, nonce }, bornMs);
     this.#watchShreds(pending);
@@ -244,41 +264,39 @@ export class LandingConfirmation {
   #turn(): void {
     const nowMs = this.#nowMs();
     this.#lifetimes.turn(nowMs);
-    for (const pending of this.#queries.turn(nowMs)) this.#queue.add(pending);
-    this.#ask();
-  }
-
-  #ask(): void {
-    while (this.#timer && this.#looksUnderWay < this.#limits.queriesMax) {
-      const pending = this.#queue.take();
-      if (!pending) return;
-      void this.#poll(pending);
+    for (const pending of this.#queries.turn(nowMs)) {
+      this.#questions.add(pending, this.#needsHistory(pending, nowMs));
     }
   }
 
-  async #poll(pending: PendingTip): Promise<void> {
-    this.#looksUnderWay++;
-    this.#lookCount++;
-    const askedMs = this.#nowMs();
-    let result: LandingResult | null = null;
-    try {
-      const { signature } = pending;
-      const answer = await this.#options.landed.landedTransaction(signature, this.#allAddresses());
-      result = answer ? resultOf(answer, pending) : this.#absent(pending, askedMs);
-      // Another node may offer an address that this one does not know yet.
-      if (result?.state === "dropped" && result.reason === "refunded" && (await this.#knowsMore()))
-        result = null;
-    } catch (error) {
-      this.#options.failed(error);
+  /** Whether the node's recent blocks may not have its landing any more, or its absence would drop it. */
+  #needsHistory({ lifetime, answeredMs, bornMs }: PendingTip, nowMs: number): boolean {
+    if (nowMs - answeredMs > answerGapMs || nowMs - bornMs >= this.#limits.ageMaxMs) return true;
+    return typeof lifetime?.goneMs === "number";
+  }
+
+  async #answered(pending: PendingTip, answer: LandingAnswer, askedMs: number): Promise<void> {
+    let result = this.#resultOf(pending, answer, askedMs);
+    // Another node may offer an address that this one does not know yet.
+    if (result?.state === "dropped" && result.reason === "refunded" && (await this.#mayKnowMore()))
+      result = null;
+    if (this.#isClosed || pending.isForgotten) return; // if closed, pending again at the next start
+    if (result) this.#end(pending, result);
+    else this.#scheduleLook(pending, askedMs);
+  }
+
+  #resultOf(pending: PendingTip, answer: LandingAnswer, askedMs: number): LandingResult | null {
+    const ageMs = askedMs - pending.bornMs;
+    const { ageMaxMs } = this.#limits;
+    if (answer.kind === "failed") {
       // It could not count any more; twice the time spares what a node could not answer for a while.
-      const isOver = askedMs - pending.bornMs >= 2 * this.#limits.ageMaxMs;
-      if (isOver) result = { state: "dropped", reason: "expired" };
+      return ageMs >= 2 * ageMaxMs ? { state: "dropped", reason: "expired" } : null;
     }
-    this.#looksUnderWay--;
-    if (this.#isClosed) return; // pending again at the next start
-    if (result && !pending.isForgotten) this.#end(pending, result);
-    else if (!pending.isForgotten) this.#scheduleLook(pending);
-    this.#ask();
+    pending.answeredMs = askedMs;
+    if (answer.kind === "landed") return resultOf(answer.transaction, pending);
+    if (answer.kind === "unclear") pending.absentMs = null;
+    const isAbsent = answer.kind === "absent" && this.#isAbsent(pending, answer.slot, askedMs);
+    return isAbsent || ageMs >= ageMaxMs ? { state: "dropped", reason: "expired" } : null;
   }
 
   #release(pending: PendingTip): void {
@@ -286,34 +304,37 @@ export class LandingConfirmation {
     if (pending.lifetime) this.#lifetimes.leave(pending, pending.lifetime.facts);
   }
 
-  async #knowsMore(): Promise<boolean> {
+  /** True also if the addresses could not be read. */
+  async #mayKnowMore(): Promise<boolean> {
     const { size } = this.#allAddresses();
-    await this.#options.refreshAddresses?.();
+    try {
+      await this.#options.refreshAddresses?.();
+    } catch (error) {
+      this.#options.failed(error);
+      return true;
+    }
     return this.#allAddresses().size > size;
   }
 
-  #absent(pending: PendingTip, askedMs: number): LandingResult | null {
-    const { ageMaxMs, settleMs } = this.#limits;
-    const expired: LandingResult = { state: "dropped", reason: "expired" };
-    if (askedMs - pending.bornMs >= ageMaxMs) return expired;
-    const { goneMs = null, goneAgainMs = null } = pending.lifetime ?? {};
-    if (goneMs === null || askedMs < goneMs) return null;
+  /** Whether it can never land. `slot`: of the node that searched its history; null: it did not. */
+  #isAbsent(pending: PendingTip, slot: bigint | null, askedMs: number): boolean {
+    const { goneMs = null, goneAgainMs = null, goneSlot = 0n } = pending.lifetime ?? {};
+    if (goneMs === null || askedMs < goneMs || slot === null || slot < goneSlot) return false;
     if (pending.absentMs === null || pending.absentMs < goneMs) {
       pending.absentMs = askedMs;
-      return null;
+      return false;
     }
-    const isSettled = askedMs - pending.absentMs >= settleMs;
-    return goneAgainMs !== null && askedMs >= goneAgainMs && isSettled ? expired : null;
+    if (goneAgainMs === null || askedMs < goneAgainMs) return false;
+    return askedMs - pending.absentMs >= this.#limits.settleMs && slot >= goneSlot + finalSlots;
   }
 
-  #scheduleLook(pending: PendingTip): void {
+  #scheduleLook(pending: PendingTip, askedMs: number): void {
     const { queryIntervalMaxMs, firstCheckMs, settleMs } = this.#limits;
+    const goneMs = pending.lifetime?.goneMs ?? null;
     let { waitMs } = pending;
-    if (typeof pending.lifetime?.goneMs === "number") {
-      waitMs = pending.absentMs === null ? firstCheckMs : settleMs;
-    } else if (waitMs >= queryIntervalMaxMs) {
-      pending.unwatch?.(); // others land sooner
-    }
+    if (goneMs !== null && askedMs < goneMs) waitMs = firstCheckMs;
+    else if (goneMs !== null) waitMs = pending.absentMs === null ? settleMs : finalMs;
+    else if (waitMs >= queryIntervalMaxMs) pending.unwatch?.(); // others land sooner
     pending.waitMs = Math.min(2 * pending.waitMs, queryIntervalMaxMs);
     this.#queries.set(pending, this.#nowMs() + waitMs);
   }

@@ -222,8 +222,23 @@ export interface LandedTransaction {
   readonly gainLamports: bigint;
 }
 
+/** processed: in a block that is not confirmed yet. landed: at commitment "confirmed" or "finalized". */
+export type LandingState = "absent" | "processed" | "landed";
+
+export interface LandingStates {
+  /** The newest slot of the node that answered, at "processed". */
+  readonly slot: bigint;
+  /** One for each signature, in the same order. */
+  readonly states: readonly LandingState[];
+}
+
 /** Answers of a Solana node; implemented by solana/rpc-client.ts. May reject with "rpc_failed". */
 export interface LandedTransactions {
+  /**
+   * At most 256 signatures. Searches the node's recent blocks, or also its history; rejects if the node has
+   * none.
+   */
+  landingStates(signatures: readonly string[], searchHistory: boolean): Promise<LandingStates>;
   /** null: neither the node's cache nor its history has it. `addresses`: base58. */
   landedTransaction(
     signature: string,

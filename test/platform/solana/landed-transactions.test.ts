@@ -71,4 +71,22 @@ describe("landed transactions", () => {
     expect(answers.map((each) => each?.err === null)).toEqual(wires.map((_, i) => i < 6));
     for (const each of answers) expect(each?.slot).toBeTypeOf("bigint");
   });
+
+  it("have a state, with the newest slot of the node that answers", async () => {
+    const { run, node } = await open();
+    const [landing, other] = [run.transfer(alice, bob, 1n), run.transfer(alice, bob, 2n)];
+    const signatures = [run.chain.send(landing), run.chain.send(other)];
+    run.slots(1);
+    const states = async (searchHistory: boolean) => {
+      const { slot, states: found } = await node.landingStates(signatures, searchHistory);
+      expect(slot).toBe(run.chain.slot("processed"));
+      return found;
+    };
+    expect(await states(false)).toEqual(["processed", "processed"]);
+    run.slots(4);
+    expect(await states(false)).toEqual(["landed", "landed"]);
+    run.slots(340);
+    expect(await states(false)).toEqual(["absent", "absent"]);
+    expect(await states(true)).toEqual(["landed", "landed"]);
+  });
 });

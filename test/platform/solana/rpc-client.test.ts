@@ -206,6 +206,10 @@ describe("RpcClient, for outcomes", () => {
     ]);
     const [searched, recent] = [true, false].map((one) => ({ searchTransactionHistory: one }));
     expect(requests).toEqual([searched, recent]);
+    await expect(node.landingStates(["a"], true)).rejects.toThrow("-32011");
+    // Its slot is needed, and missing.
+    await expect(node.landingStates(["a"], false)).rejects.toThrow("expected an integer");
+    requests.length = 2;
     code = -32005;
     await expect(node.signatureStatuses(["a"], { searchHistory: true })).rejects.toThrow("-32005");
     expect(requests.length).toBe(3);

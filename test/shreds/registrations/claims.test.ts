@@ -75,7 +75,13 @@ function referenceTip(accountId: string): Uint8Array {
 class Chain {
   readonly landed = new Map<string, LandedTransaction>();
   readonly sources: LandingSources = {
-    landed: { landedTransaction: async (signature) => this.landed.get(signature) ?? null },
+    landed: {
+      landingStates: async (signatures) => ({
+        slot: 1n,
+        states: signatures.map((each) => (this.landed.has(each) ? "landed" : "absent")),
+      }),
+      landedTransaction: async (signature) => this.landed.get(signature) ?? null,
+    },
     outcomes: {
       blockhashState: async () => ({ isValid: true, slot: 1n }),
       nonceValue: async () => null,

@@ -11,6 +11,8 @@ import {
 } from "../../../src/shreds/registrations/pending-registrations.ts";
 import type {
   LandedTransaction,
+  LandingState,
+  LandingStates,
   Registration,
   SettledTip,
   Settlement,
@@ -108,7 +110,11 @@ export class ConfirmationHarness {
   readonly accounting = new TestAccounting();
   readonly rows = new Rows();
   readonly run: ChainRun;
+  /** Questions whether a signature landed. */
   readonly requests: { signature: string; atMs: number }[] = [];
+  readonly calls: { signatures: number; searchHistory: boolean }[] = [];
+  /** Transactions that were read. */
+  readonly reads: string[] = [];
   readonly lifetimesAsked: string[] = [];
   readonly unwatched: string[] = [];
   underWay = 0;
@@ -117,6 +123,17 @@ export class ConfirmationHarness {
   isDown = false;
   /** Number of answers that wrongly report an expired blockhash. */
   lies = 0;
+  /** The node that returns states is behind the others by this number of slots. */
+  behindSlots = 0n;
+  /** The node that returns states is on another fork since this slot. */
+  forkedSlot: bigint | null = null;
+  hasHistory = true;
+  /** The recent blocks that the node remembers. */
+  recentSlots = 300n;
+  /** More signatures take the node too long. */
+  signaturesMax = 256;
+  /** The node that is asked for transactions does not have any yet. */
+  hidesTransactions = false;
   hasSights = true;
   addresses = shredAddresses;
   /** The addresses in the database when it is read again; null: unchanged. */
@@ -182,10 +199,27 @@ export class ConfirmationHarness {
     return look();
   }
 
+  #states(signatures: readonly string[], searchHistory: boolean): LandingStates {
+    if (signatures.length > this.signaturesMax) throw new ShredwayError("rpc_failed", "timeout");
+    if (searchHistory && !this.hasHistory) throw new ShredwayError("rpc_failed", "no history");
+    const { chain } = this.run;
+    const slot = chain.slot("processed") - this.behindSlots;
+    const states = signatures.map((signature): LandingState => {
+      const status = chain.status(signature);
+      if (!status || status.slot > slot) return "absent";
+      const isRooted = status.slot <= slot - 32n;
+      if (this.forkedSlot !== null && status.slot >= this.forkedSlot && !isRooted) return "absent";
+      if (status.slot <= slot - this.recentSlots && !searchHistory) return "absent";
+      return status.confirmationStatus === "processed" ? "processed" : "landed";
+    });
+    return { slot, states };
+  }
+
   #landed(signature: string, addresses: ReadonlySet<string>): LandedTransaction | null {
     const { chain } = this.run;
     const found = chain.transaction(signature);
     if (!found || found.block.slot > chain.slot("confirmed")) return null;
+    if (this.hidesTransactions) return null;
     const { accountKeys, preBalances, postBalances, err } = found.transaction;
     const gainLamports = accountKeys.reduce((gain, key, i) => {
       if (!addresses.has(key)) return gain;
@@ -209,8 +243,14 @@ export class ConfirmationHarness {
     const { chain } = this.run;
     return {
       landed: {
+        landingStates: (signatures, searchHistory) => {
+          const atMs = this.accounting.ms;
+          for (const signature of signatures) this.requests.push({ signature, atMs });
+          this.calls.push({ signatures: signatures.length, searchHistory });
+          return this.#answer(() => this.#states(signatures, searchHistory));
+        },
         landedTransaction: (signature, addresses) => {
-          this.requests.push({ signature, atMs: this.accounting.ms });
+          this.reads.push(signature);
           return this.#answer(() => this.#landed(signature, addresses));
         },
       },

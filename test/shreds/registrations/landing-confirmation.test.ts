@@ -279,9 +279,13 @@ describe("the shutdown of the service", () => {
   it("stops all queries and discards those in progress", async () => {
     const harness = await ConfirmationHarness.open({ queriesMax: 2 });
     harness.answerMs = 200;
-    for (let i = 0n; i < 20n; i++) await harness.register(harness.tip(5n, i));
-    await harness.seconds(1.1);
+    const wires = Array.from({ length: 20 }, (_, i) => harness.tip(5n, BigInt(i)));
+    for (const wire of wires) harness.run.chain.send(wire);
+    await harness.seconds(5);
+    for (const wire of wires) await harness.register(wire);
+    await harness.seconds(0.3);
     expect(harness.underWay).toBe(2);
+    expect(harness.reads.length).toBe(1);
     await harness.registrations.close();
     const requestsBefore = harness.requests.length;
     await harness.seconds(10);

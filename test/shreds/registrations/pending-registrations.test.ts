@@ -18,10 +18,11 @@ it("asks for the landing of a tip of another node at once, without a turn of the
   const [clock, store] = [new ManualClock(), new SharedRows()];
   const sources = {
     landed: {
-      landedTransaction: (signature: string) => {
-        asked.push(signature);
-        return Promise.resolve(null);
+      landingStates: async (signatures: readonly string[]) => {
+        asked.push(...signatures);
+        return { slot: 1n, states: signatures.map(() => "absent" as const) };
       },
+      landedTransaction: () => Promise.resolve(null),
     },
     outcomes: {
       blockhashState: async () => ({ isValid: true, slot: 1n }),

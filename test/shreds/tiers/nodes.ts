@@ -135,10 +135,16 @@ class Landed {
       decode: () => null,
       addresses: () => new Set<string>(),
       landed: {
+        landingStates: async (signatures: readonly string[]) => {
+          await clock.sleep(5);
+          const states = signatures.map((each) =>
+            numberOf(each) % 7 === 0 ? ("absent" as const) : ("landed" as const),
+          );
+          return { slot: 1n, states };
+        },
         landedTransaction: async (signature: string) => {
           await clock.sleep(5);
           const number = numberOf(signature);
-          if (number % 7 === 0) return null;
           return { slot: 1n, err: number % 11 === 0 ? "failed" : null, gainLamports: 1000n };
         },
       },
