@@ -22,6 +22,7 @@ import type { Clock, Timer } from "../clock.ts";
 import { messageOf, ShredwayError } from "../errors.ts";
 import type { TlsMaterial } from "../tls-material.ts";
 import { GrpcStream } from "./grpc-stream.ts";
+import { type OpeningRate, OpeningRates } from "./opening-rates.ts";
 import { ProtobufError } from "./protobuf.ts";
 import {
   encodeGrpcMessage,
@@ -64,6 +65,8 @@ interface GrpcLimits {
   /** A quarter of all at most: a low limit of open files lowers `connections`. */
   readonly connectionsPerPeer: number;
   readonly callsPerConnection: number;
+  /** Calls that one caller begins. */
+  readonly callsPerPeer: OpeningRate;
   /** Length of one message of a stream. */
   readonly streamRequestBytes: number;
 }
@@ -94,6 +97,7 @@ const defaultLimits: GrpcLimits = {
   connections: 1024,
   connectionsPerPeer: 16,
   callsPerConnection: 16,
+  callsPerPeer: { perSecond: 500, burst: 5000 },
   streamRequestBytes: requestBytesMax,
 };
 const handshakeMs = 10_000;
@@ -101,6 +105,8 @@ const handshakeMs = 10_000;
 const callMs = 10_000;
 /** At the end of the server, clients have this time to read the ends of their streams. */
 const readEndsMs = 1000;
+/** A connection whose caller goes on after so many refusals in a row ends: each of them costs time, too. */
+const refusedCallsMax = 100;
 /** A connection without a call ends after this time. */
 const idleMs = 600_000;
 
@@ -119,14 +125,19 @@ export class GrpcServer {
   readonly #calls = new WeakMap<Http2Session, Set<GrpcStream>>();
   /** Connections by caller. */
   readonly #perCaller = new Map<string, number>();
+  readonly #openings: OpeningRates;
+  /** Calls that were refused in a row because of the rate of their caller. */
+  readonly #refusedInRow = new WeakMap<Http2Session, number>();
   #refusedConnections = 0;
+  #refusedCalls = 0;
   #ending: Timer | undefined;
   #address = "";
 
   private constructor(options: GrpcServerOptions) {
     this.#options = options;
     this.#limits = limitsOf({ ...defaultLimits, ...options.limits });
-    const { tls } = options;
+    const { tls, clock } = options;
+    this.#openings = new OpeningRates(this.#limits.callsPerPeer, clock);
     const settings = { settings: { maxConcurrentStreams: this.#limits.callsPerConnection } };
     this.#server = tls
       ? createSecureServer({
@@ -141,7 +152,6 @@ export class GrpcServer {
     this.#server.on("drop", () => this.#refusedConnections++);
     this.#server.on("session", (session) => this.#watch(session));
     this.#server.on("sessionError", () => {}); // the session closes
-    this.#server.on("stream", (stream, headers) => this.#serve(stream, headers));
   }
 
   /** Throws ShredwayError "http_open" if it cannot listen. */
@@ -163,6 +173,11 @@ export class GrpcServer {
   /** Connections that were closed because of a limit. */
   get refusedConnections(): number {
     return this.#refusedConnections;
+  }
+
+  /** Calls that were refused because of the rate of their caller. */
+  get refusedCalls(): number {
+    return this.#refusedCalls;
   }
 
   /** New connections use this certificate. Throws Node's error if it cannot be used. */
@@ -241,7 +256,8 @@ export class GrpcServer {
     // A graceful end would wait for the caller. No call is under way then.
     const closeLater = () => clock.after(idleMs, () => session.destroy());
     let idle = closeLater();
-    session.on("stream", (stream: ServerHttp2Stream) => {
+    session.on("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
+      this.#serve(session, stream, headers);
       idle.cancel();
       open++;
       stream.once("close", () => {
@@ -275,12 +291,19 @@ export class GrpcServer {
     });
   }
 
-  #serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
-    const { session } = stream;
+  #serve(session: Http2Session, stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
     stream.on("error", () => {}); // the caller is gone
-    if (!session || stream.closed) return;
-    const peer = peerOf(session.socket);
+    if (session.destroyed) return;
+    const { remoteAddress } = session.socket;
+    // Also a call that was cancelled before it is served; such a stream has no session any more.
+    const isWithinRate = this.#countOpening(session, remoteAddress);
+    if (stream.closed || session.destroyed) return;
+    const peer = peerOf({ remoteAddress });
     const path = methodOf(headers[":path"] ?? "");
+    if (!isWithinRate) {
+      this.#refuse(stream, this.#rateRefusal(), { path, peer });
+      return;
+    }
     const { methods, streams = {} } = this.#options;
     const isCall =
       headers[":method"] === "POST" && headers["content-type"]?.startsWith("application/grpc");
@@ -316,6 +339,31 @@ export class GrpcServer {
         return handler({ message: unframeMessage(Buffer.concat(chunks)), peer, headers });
       });
     });
+  }
+
+  /** False: the call exceeds the rate of its caller. Ends the connection of a caller that goes on. */
+  #countOpening(session: Http2Session, remoteAddress: string | undefined): boolean {
+    const caller = remoteAddress === undefined ? "" : callerOf(peerAddress(remoteAddress));
+    if (this.#openings.count(caller)) {
+      this.#refusedInRow.delete(session);
+      return true;
+    }
+    this.#refusedCalls++;
+    const refused = (this.#refusedInRow.get(session) ?? 0) + 1;
+    this.#refusedInRow.set(session, refused);
+    if (refused > refusedCallsMax) {
+      session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      session.destroy();
+    }
+    return false;
+  }
+
+  #rateRefusal(): GrpcError {
+    const { perSecond, burst } = this.#limits.callsPerPeer;
+    const detail =
+      `rate limit exceeded: expected at most ${perSecond} new calls a second of one address ` +
+      `(burst: ${burst}); retry in 1 s`;
+    return new GrpcError("RESOURCE_EXHAUSTED", detail);
   }
 
   #serveStream(

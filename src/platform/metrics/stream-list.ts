@@ -103,6 +103,14 @@ export const streamMetrics: readonly StreamMetric[] = [
       for (const [status, count] of refusals) add([status], count);
     },
   ),
+  counters(
+    "shredway_stream_refused_openings_total",
+    ["limit"],
+    "Calls that were refused because they came too fast: new streams of an account, or all calls of an address (docs/streams.md).",
+    ({ refusedOpenings }, add) => {
+      for (const limit of ["account", "address"] as const) add([limit], refusedOpenings[limit]);
+    },
+  ),
   histogram(
     "shredway_stream_delay_seconds",
     "Time from the receive time of the last shred that a message needed until the kernel has the message. It includes the time that the client's flow control holds it back.",

@@ -138,7 +138,7 @@ export class StreamService implements SocketHost, PushHost {
     const tables = streams.lookupTables;
     this.#dependencies = dependencies;
     this.#config = config;
-    this.#paces = new RequestPaces(clock);
+    this.#paces = new RequestPaces(clock, () => this.#config.subscriptionsPerAccountMax);
     const limits = RelayStreams.limits();
     streams.setHistoryBytes(config.replayBytes);
     this.hub = new StreamHub({ streams, limits, hasHistory: config.replayBytes > 0, clock, log });
@@ -216,7 +216,7 @@ export class StreamService implements SocketHost, PushHost {
   }
 
   status(): StreamStatus {
-    const { connections = 0, refusedConnections = 0 } = this.#server ?? {};
+    const { connections = 0, refusedConnections = 0, refusedCalls = 0 } = this.#server ?? {};
     const open = [...this.#streams].map(({ subscription }) => subscription);
     const filters = this.hub.used();
     const delays = this.#delays;
@@ -229,6 +229,7 @@ export class StreamService implements SocketHost, PushHost {
       filters,
       connections,
       refusedConnections,
+      refusedOpenings: { account: this.#paces.refusedOpenings, address: refusedCalls },
       delays,
       history,
       lookupTables,
@@ -327,6 +328,7 @@ export class StreamService implements SocketHost, PushHost {
   /** Throws GrpcError. */
   #subscribe(call: GrpcStream, dialect: Dialect): void {
     const key = authenticate(this.#dependencies.access, call);
+    this.#paces.countOpening(key.accountId);
     const { peer } = call;
     const encodeGap = gapEncoderOf(call.headers["x-on-lag"], dialect);
     const hasHistory = this.#config.replayBytes > 0;

@@ -37,6 +37,8 @@ interface StreamHistoryStatus {
 export interface StreamStatus {
   readonly connections: number;
   readonly refusedConnections: number;
+  /** Calls that came faster than the rate of new streams of an account, or of calls of an address. */
+  readonly refusedOpenings: { readonly account: number; readonly address: number };
   /** Filters of all open streams. `isCurrent`: the relay uses them. */
   readonly filters: {
     readonly filters: number;
@@ -113,6 +115,7 @@ export class StreamCounts {
     return {
       connections,
       refusedConnections,
+      refusedOpenings: now.refusedOpenings,
       filters,
       delays,
       history,

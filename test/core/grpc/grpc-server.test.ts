@@ -19,7 +19,11 @@ import { selfSignedCertificate, selfSignedKey } from "../../support/quic/self-si
 const path = "/test.Service/Echo";
 const refusedPath = "/test.Service/Refuse";
 
-async function openServer(listen = "127.0.0.1:0", tls?: TlsMaterial, connections?: number) {
+async function openServer(
+  listen = "127.0.0.1:0",
+  tls?: TlsMaterial,
+  limits: Parameters<typeof GrpcServer.open>[0]["limits"] = {},
+) {
   const reported: unknown[] = [];
   const peers: string[] = [];
   const clock = ManualClock.running();
@@ -35,8 +39,8 @@ async function openServer(listen = "127.0.0.1:0", tls?: TlsMaterial, connections
           throw new GrpcError("NOT_FOUND", "refused");
         },
       },
-      ...(connections !== undefined && { limits: { connections, connectionsPerPeer: 256 } }),
       tls,
+      limits,
       clock,
       report: (error) => void reported.push(error),
     }),
@@ -249,7 +253,10 @@ describe("GrpcServer", () => {
 
 describe("GrpcServer with few connections", () => {
   it("leaves connections to other addresses", async () => {
-    const { server } = await openServer("127.0.0.1:0", undefined, 8);
+    const { server } = await openServer("127.0.0.1:0", undefined, {
+      connections: 8,
+      connectionsPerPeer: 256,
+    });
     const { port } = parseEndpoint(server.address);
     const holders = Array.from({ length: 8 }, () => {
       const socket = connect({ port, host: "127.0.0.1", localAddress: "127.0.0.9" });
@@ -260,5 +267,50 @@ describe("GrpcServer with few connections", () => {
     await until(() => holders.filter(({ closed }) => closed).length === 6, "their ends");
     expect(server.connections).toBe(2);
     await expect(call(server.address)).resolves.toEqual(Uint8Array.of(1, 2, 3));
+  });
+});
+
+describe("calls of one address", () => {
+  it("are refused beyond their rate on all its connections, also if they are cancelled at once", async () => {
+    const callsPerPeer = { perSecond: 0.001, burst: 5 };
+    const { server, peers, clock } = await openServer("127.0.0.1:0", undefined, { callsPerPeer });
+    const socket = connect(parseEndpoint(server.address).port, "127.0.0.1");
+    closing({ close: () => void socket.destroy() });
+    socket.on("error", () => {});
+    const cancelled = Array.from({ length: 12 }, (_, i) => [
+      frame(frameTypes.headers, endHeaders, 2 * i + 1, headersOf(path)),
+      frame(frameTypes.rstStream, 0, 2 * i + 1, Buffer.of(0, 0, 0, constants.NGHTTP2_CANCEL)),
+    ]);
+    const settings = frame(frameTypes.settings, 0, 0, Buffer.alloc(0));
+    socket.write(Buffer.concat([preface, settings, ...cancelled.flat(), ping]));
+    await until(() => server.refusedCalls >= 6, "the refusals");
+    await expect(call(server.address)).rejects.toMatchObject({
+      status: "RESOURCE_EXHAUSTED",
+      detail:
+        "rate limit exceeded: expected at most 0.001 new calls a second of one address (burst: 5); retry in 1 s",
+    });
+    expect(peers).toEqual([]);
+    clock.move(1_000_000);
+    expect(await call(server.address)).toEqual(Uint8Array.of(1, 2, 3));
+  });
+
+  it("end the connection of a caller that goes on after 100 refusals", async () => {
+    const callsPerPeer = { perSecond: 0.001, burst: 1 };
+    const { server } = await openServer("127.0.0.1:0", undefined, { callsPerPeer });
+    const session = connectHttp2(`http://${server.address}`);
+    closing(Object.assign(session, { close: () => session.destroy() }));
+    session.on("error", () => undefined);
+    const codes: number[] = [];
+    session.on("goaway", (code) => void codes.push(code));
+    while (!session.closed && !session.destroyed) {
+      const stream = session.request({ ":method": "POST", ":path": "/a.B/C" });
+      stream.on("error", () => undefined);
+      stream.resume();
+      stream.end();
+      await new Promise((resolve) => stream.once("close", resolve));
+    }
+    expect(codes[0]).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    expect(server.refusedCalls).toBe(101);
+    await until(() => server.connections === 0, "the end of the connection");
   });
 });
