@@ -26,6 +26,7 @@ import {
 import type { Authorise } from "../methods/dependencies.ts";
 import { answerOf, handshakeRefusal, pauseRefusal, prefixOf } from "./answers.ts";
 import { HandshakePauses } from "./handshake-pauses.ts";
+import { MessageBudgets, type MessageRate } from "./message-budgets.ts";
 import { checkNames, Query } from "./query.ts";
 import { submissionNames } from "./request-context.ts";
 import {
@@ -49,6 +50,8 @@ const messageLimits = {
   messagesBurst: 250,
   bytesPerSecond: 1024 * 1024,
 } as const;
+/** All sockets of a key: four at the rate of one socket. The burst contains six of the longest messages. */
+const keyMessageRate = { bytesPerSecond: 4 * 1024 * 1024, bytesBurst: 16 * 1024 * 1024 } as const;
 const messageBytesMax = 64 * 1024;
 /** On paths for streams: a filter of 50,000 accounts fits. */
 const streamMessageBytesMax = 2560 * 1024;
@@ -74,7 +77,7 @@ export interface SubscriptionOptions {
   /** null: every subscription is refused with "upstream_missing". */
   readonly node: NodeSockets | null;
   readonly authorise: Authorise;
-  readonly clock: Pick<Clock, "monotonicNs">;
+  readonly clock: Clock;
   /** Counts a handshake against the key's limit. Throws ShredwayError "rate_limited". */
   readonly countHandshake: (key: ApiKey) => void;
   readonly report: ReportFault;
@@ -92,6 +95,7 @@ export interface SubscriptionOptions {
   readonly takesLongFilters?: boolean;
   readonly limits?: Partial<SubscriptionLimits>;
   readonly messageLimits?: MessageLimits;
+  readonly keyMessageRate?: MessageRate;
 }
 
 interface Connection {
@@ -110,9 +114,11 @@ class Sockets {
   /** Open sockets by key. */
   readonly #counts = new Map<string, number>();
   readonly #pauses = new HandshakePauses();
+  readonly #budgets: MessageBudgets;
 
   constructor(options: SubscriptionOptions) {
     this.#options = options;
+    this.#budgets = new MessageBudgets(options.keyMessageRate ?? keyMessageRate, options.clock);
     this.#limits = { ...defaults, ...options.limits };
   }
 
@@ -163,8 +169,14 @@ class Sockets {
   message(peer: WebSocketPeer, text: string): void {
     const connection = this.#connections.get(peer);
     if (!connection) return;
-    if (this.#isStillAllowed(connection)) connection.session.message(text);
-    else peer.close(1008, "the API key is no longer valid");
+    if (!this.#isStillAllowed(connection)) {
+      peer.close(1008, "the API key is no longer valid");
+    } else if (this.#budgets.take(connection.caller.key.id, text)) {
+      connection.session.message(text);
+    } else {
+      this.exceeded(peer);
+      peer.close(1008, "message limit exceeded: too many bytes or values on the key's WebSockets");
+    }
   }
 
   drained(peer: WebSocketPeer): void {
@@ -184,7 +196,10 @@ class Sockets {
     const { id } = connection.caller.key;
     const left = (this.#counts.get(id) ?? 1) - 1;
     if (left > 0) this.#counts.set(id, left);
-    else this.#counts.delete(id);
+    else {
+      this.#counts.delete(id);
+      this.#budgets.forget(id);
+    }
     connection.session.closed();
     connection.streams?.closed();
   }
