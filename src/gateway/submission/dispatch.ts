@@ -136,6 +136,7 @@ export class Dispatch {
 
   /** Records the first attempt, and what routes reported during the offer, in the timelines. */
   begin({ submission, decision, attempts }: FirstAttempt): void {
+    submission.sending.untilMs = this.#nowMs + this.#limits.resendForMs;
     if (decision.kind === "hold") {
       this.#hold(submission, decision.reason);
     } else if (attempts.length > 0) {
@@ -170,8 +171,11 @@ export class Dispatch {
     this.#opened(submission, attempts);
   }
 
-  /** Continues after a restart; earlier attempts are known from the timeline. */
+  /** Continues after a restart; earlier attempts are known from the timeline, and its age from the wall clock. */
   resume(submission: Submission): void {
+    const { clock } = this.#dependencies;
+    const ageMs = Math.max(0, Number((clock.nowNs() - submission.receivedNs) / nsPerMs));
+    submission.sending.untilMs = this.#nowMs + this.#limits.resendForMs - ageMs;
     if (submission.sending.isAttemptMissing || this.#maySend(submission)) {
       this.#apply(submission, "sending_resumed");
     }
@@ -395,9 +399,8 @@ export class Dispatch {
   }
 
   /** Whether it is too old to be sent; it is still observed until its end. */
-  #isPastSending({ receivedNs }: Submission): boolean {
-    const ageNs = this.#dependencies.clock.nowNs() - receivedNs;
-    return ageNs > BigInt(this.#limits.resendForMs) * nsPerMs;
+  #isPastSending({ sending }: Submission): boolean {
+    return this.#nowMs > sending.untilMs;
   }
 
   #attempted(submission: Submission): void {

@@ -71,10 +71,10 @@ export function isFulfilled(ended: readonly SubmissionRecord[], isKnown: boolean
 
 /**
  * Throws ShredwayError "nonce_in_use" while another pair with the same nonce value is being sent, and
- * "no_route" if a transaction landed with it and the pair is new. A pair submitted before `sentSinceNs` is
- * no longer sent and does not block a new one: still only one transaction of both pairs can land.
+ * "no_route" if a transaction landed with it and the pair is new. A pair whose time has ended at `nowMs`
+ * (monotonic) is no longer sent and does not block a new one: still only one transaction of both pairs can land.
  */
-export function checkNonceFree(index: SubmissionIndex, pair: Pair, sentSinceNs: bigint): void {
+export function checkNonceFree(index: SubmissionIndex, pair: Pair, nowMs: number): void {
   const [first] = pair;
   const [facts] = first.transactions;
   if (!facts?.nonce) return;
@@ -88,7 +88,7 @@ export function checkNonceFree(index: SubmissionIndex, pair: Pair, sentSinceNs: 
   }
   const own = new Set(pair.map(({ transactions }) => transactions[0]?.signature));
   const isUnderWay = (view: AccountTransaction): boolean =>
-    isOfPair(view) && view.submission.receivedNs >= sentSinceNs;
+    isOfPair(view) && view.submission.sending.untilMs >= nowMs;
   const others = index.pairOf(facts).filter(({ signature, views }) => {
     return !own.has(signature) && views.all.some(isUnderWay);
   });

@@ -138,8 +138,7 @@ export class Pipeline implements Submissions {
     checkPair(pair);
     const ended = fulfilledBefore(this.#index, pair);
     if (ended) return this.#acceptEnded(pair, ended);
-    const sentForNs = BigInt(this.#limits.resendForMs) * nsPerMs;
-    checkNonceFree(this.#index, pair, this.#dependencies.clock.nowNs() - sentForNs);
+    checkNonceFree(this.#index, pair, this.#nowMs);
     return this.#accept([pairedWith(first, second), pairedWith(second, first)]);
   }
 

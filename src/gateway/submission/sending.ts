@@ -116,6 +116,8 @@ export class Sending {
   /** Attempts that the account caused by submitting it again. */
   repeats = 0;
   lastAttemptMs = 0;
+  /** Monotonic. Afterwards nothing is offered again, except if the account repeats its call. */
+  untilMs = 0;
   /** Names of routes that refused it for good. */
   refusedBy: readonly string[] = noRoutes;
   /** Names of routes that took it, those of an earlier process included. */

@@ -21,6 +21,8 @@ export class ManualClock implements Clock {
   private readonly isRunning: boolean;
   /** Time by which the test has moved the clock. */
   private movedNs = 0n;
+  /** Time by which the test has set the wall clock forward. */
+  private wallStepNs = 0n;
   private nextOrder = 0;
   private readonly waiting = new Set<Due>();
   /** Only for a running clock: wakes for the first timer. */
@@ -37,7 +39,13 @@ export class ManualClock implements Clock {
   }
 
   nowNs(): bigint {
-    return this.movedNs + (this.isRunning ? systemClock.nowNs() : this.startNs);
+    const beganNs = this.isRunning ? systemClock.nowNs() : this.startNs;
+    return this.movedNs + this.wallStepNs + beganNs;
+  }
+
+  /** Sets the wall clock forward, or back if negative. The monotonic time goes on. */
+  setWallForward(ms: number): void {
+    this.wallStepNs += toNs(ms);
   }
 
   monotonicNs(): bigint {
