@@ -12,14 +12,14 @@ async function openService() {
   const clock = new ManualClock();
   const route = subscriptionRoute({
     node: null,
-    authorise: ({ query }) => ({ key: apiKey(query) }),
+    authorise: ({ query }) => ({ key: apiKey(query.replace("api-key=", "")) }),
     clock,
     countHandshake: () => undefined,
     report: () => "",
   });
   const server = await serve({ handle: () => ({ status: 404 }), webSockets: { "/": route } });
   const url = urlOf(server).replace("http", "ws");
-  const connect = async (key: string) => closing(await RpcSocket.open(`${url}?${key}`));
+  const connect = async (key: string) => closing(await RpcSocket.open(`${url}?api-key=${key}`));
   return { clock, connect };
 }
 
