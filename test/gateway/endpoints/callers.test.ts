@@ -10,7 +10,8 @@ import { closing } from "../../support/closing.ts";
 import { apiKey, GatewayRun, loopback } from "../../support/gateway/gateway.ts";
 import { hasUws } from "../../support/gateway/has-uws.ts";
 import { base64, tipping } from "../../support/transactions/tipping.ts";
-import { RawClient, until } from "../http/clients.ts";
+import { turnsUntil } from "../../support/turns-until.ts";
+import { RawClient } from "../http/clients.ts";
 
 const send = JSON.stringify({
   jsonrpc: "2.0",
@@ -215,7 +216,7 @@ describe("failed authentication", () => {
       for (const path of [...Array<string>(20).fill("/relay"), "/shred-pay", "/relay2"]) {
         await client.write(head(path) + body);
         statuses.push(401);
-        await until(() => client.isClosed || client.statuses.length === statuses.length);
+        await turnsUntil(() => client.isClosed || client.statuses.length === statuses.length);
       }
       expect(client.statuses).toEqual(statuses);
       // These are refused before the handler is called.
@@ -227,7 +228,7 @@ describe("failed authentication", () => {
       for (const status of [401, 429]) {
         const last = await RawClient.open(run.server);
         await last.write(head("/relay") + body);
-        await until(() => last.isClosed || last.statuses.length === 1);
+        await turnsUntil(() => last.isClosed || last.statuses.length === 1);
         expect(last.statuses).toEqual([status]);
       }
       expect((await run.post(send, "/relay?api-key=good")).status).toBe(429);

@@ -5,8 +5,9 @@ import { readFrames } from "../../../src/gateway/endpoints/raw-endpoints.ts";
 import { methods } from "../../../src/gateway/methods/method-table.ts";
 import { GatewayRun, otherTipAddress, tipAddress } from "../../support/gateway/gateway.ts";
 import { base64, forged, tipping, tippingV0 } from "../../support/transactions/tipping.ts";
+import { turnsUntil } from "../../support/turns-until.ts";
 import { isFullRun } from "../../support/vitest/test-scope.ts";
-import { deferred, RawClient, until } from "../http/clients.ts";
+import { deferred, RawClient } from "../http/clients.ts";
 
 const send = JSON.stringify({
   jsonrpc: "2.0",
@@ -456,9 +457,9 @@ describe("a caller that disconnects", () => {
     const openConnection = await RawClient.open(run.server);
     await disconnected.write(head(send));
     await openConnection.write(head(send));
-    await until(() => run.submitted.length === 2);
+    await turnsUntil(() => run.submitted.length === 2);
     disconnected.close();
-    await until(() => run.server.connections === 1);
+    await turnsUntil(() => run.server.connections === 1);
     hold.resolve();
     await openConnection.readUntil(/"id":1\}/);
     await openConnection.write(head('{"jsonrpc":"2.0","id":2,"method":"getHealth"}'));
@@ -475,7 +476,7 @@ describe("a caller that disconnects", () => {
     await idle.write("GET /gethealth HTTP/1.1\r\nHost: a\r\n\r\n");
     await idle.readUntil(/ok$/);
     const busy = run.post(send);
-    await until(() => run.submitted.length === 1);
+    await turnsUntil(() => run.submitted.length === 1);
     const drained = run.server.drain(1000, run.clock);
     await idle.write("POST /relay?api-key=good HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
     const text = await idle.closed();

@@ -21,7 +21,8 @@ import {
   SocketNode,
 } from "../../support/gateway/socket-node.ts";
 import { base64, tipping } from "../../support/transactions/tipping.ts";
-import { serve, until, urlOf } from "../http/clients.ts";
+import { turnsUntil } from "../../support/turns-until.ts";
+import { serve, urlOf } from "../http/clients.ts";
 
 const signature = "1".repeat(64);
 const wallet = "1".repeat(32);
@@ -98,7 +99,7 @@ describe("with the sandbox's node", () => {
     expect(endpoint.counts.subscriptions).toBe(0);
     expect((await socket.call("slotUnsubscribe", [numbers.get("slot")])).error?.code).toBe(-32602);
     socket.close();
-    await until(() => endpoint.counts.connections === 0);
+    await turnsUntil(() => endpoint.counts.connections === 0);
   });
 
   it("notifies every client of every slot once, in order", async () => {
@@ -197,7 +198,7 @@ describe("refusals", () => {
     await connect(testService);
     await expect(connect(testService)).rejects.toThrow("429");
     first.close();
-    await until(() => first.raw.readyState === first.raw.CLOSED);
+    await turnsUntil(() => first.raw.readyState === first.raw.CLOSED);
     let third: RpcSocket | undefined;
     while (!third) third = await connect(testService).catch(() => undefined);
   });
@@ -258,7 +259,7 @@ describe("hostile clients", () => {
     const answers = Array.from({ length: 5 }, () => socket.call("slotSubscribe"));
     expect((await answers[4])?.error?.message).toContain("at most 3; unsubscribe one first");
     expect((await answers[3])?.error?.code).toBe(-32600);
-    await until(() => node.requests.length === 3);
+    await turnsUntil(() => node.requests.length === 3);
     for (const [client, question] of waiting) answerWith(client, question, String(question.id));
     expect((await Promise.all(answers.slice(0, 3))).map(({ result }) => result)).toEqual([1, 2, 3]);
     expect((await socket.call("slotSubscribe")).error?.code).toBe(-32600);
@@ -281,7 +282,9 @@ describe("hostile clients", () => {
       waiter.raw.send(`{"jsonrpc":"2.0","id":${id},"method":"slotSubscribe"}`);
     }
     expect(await waiter.closed).toBe(1008);
-    await until(() => slow.node.clients.every((client) => client.readyState === client.CLOSED));
+    await turnsUntil(() =>
+      slow.node.clients.every((client) => client.readyState === client.CLOSED),
+    );
     const binary = await connect(testService);
     binary.raw.send(Buffer.from("{}"));
     expect(await binary.closed).toBe(1003);
@@ -341,7 +344,7 @@ describe("hostile nodes", () => {
     const socket = await connect(testService);
     await socket.subscribe("slot");
     const requests = [socket.call("rootSubscribe"), socket.call("slotSubscribe")];
-    await until(() => node.requests.length === 3);
+    await turnsUntil(() => node.requests.length === 3);
     for (const client of node.clients) act(client);
     for (const { error } of await Promise.all(requests)) {
       expect(error).toMatchObject({ code: -32603, data: { reason: "rpc_failed" } });
@@ -364,13 +367,15 @@ describe("hostile nodes", () => {
     const socket = await connect(testService);
     await socket.subscribe("slot");
     socket.close();
-    await until(() => node.clients[0]?.readyState === node.clients[0]?.CLOSED);
+    await turnsUntil(() => node.clients[0]?.readyState === node.clients[0]?.CLOSED);
     const fastClient = await connect(testService);
     fastClient.raw.send('{"jsonrpc":"2.0","id":1,"method":"slotSubscribe"}');
     fastClient.close();
     const next = await connect(testService);
     await next.subscribe("slot");
-    await until(() => node.clients.filter((each) => each.readyState === each.OPEN).length === 1);
+    await turnsUntil(
+      () => node.clients.filter((each) => each.readyState === each.OPEN).length === 1,
+    );
     expect(testService.faults).toEqual([]);
   });
 });

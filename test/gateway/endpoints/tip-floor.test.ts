@@ -5,7 +5,8 @@ import { requestsPerSecond, streamsMax } from "../../../src/gateway/endpoints/ti
 import type { TipFloor, TipSnapshot } from "../../../src/tips/tip-types.ts";
 import { closing } from "../../support/closing.ts";
 import { GatewayRun, loopback } from "../../support/gateway/gateway.ts";
-import { RawClient, until } from "../http/clients.ts";
+import { turnsUntil } from "../../support/turns-until.ts";
+import { RawClient } from "../http/clients.ts";
 
 const snapshot: TipSnapshot = {
   timeMs: 1_767_226_500_000,
@@ -122,7 +123,7 @@ class StreamClient {
   /** Settles on the first message or a refusal. */
   static async open(testServer: Opened, path = "/tip_stream", address = ""): Promise<StreamClient> {
     const client = closing(new StreamClient(testServer, path, address));
-    await until(() => client.messages.length > 0 || client.refusal !== null);
+    await turnsUntil(() => client.messages.length > 0 || client.refusal !== null);
     return client;
   }
 
@@ -287,7 +288,7 @@ describe("/tip_stream", () => {
     expect(sol.messages).toEqual([solElement]);
     setup.floor.refresh({ count: 7 });
     setup.floor.refresh({ isStale: true });
-    await until(() => client.messages.length + sol.messages.length === 6);
+    await turnsUntil(() => client.messages.length + sol.messages.length === 6);
     expect(client.messages.slice(1)).toEqual([
       { ...element, count: 7 },
       { ...element, stale: true },
@@ -338,10 +339,10 @@ describe("/tip_stream", () => {
     const client = await StreamClient.open(setup);
     for (const text of ["", "{", "x".repeat(1024)]) client.socket.send(text);
     setup.floor.refresh({ count: 1 });
-    await until(() => client.messages.length === 2);
+    await turnsUntil(() => client.messages.length === 2);
     expect([client.closeCode, client.messages.length]).toEqual([null, 2]);
     client.socket.send("x".repeat(1025));
-    await until(() => client.closeCode !== null);
+    await turnsUntil(() => client.closeCode !== null);
     expect(client.closeCode).toBe(1009);
     await openWhenFree(setup);
   });
@@ -360,7 +361,7 @@ describe("/tip_stream", () => {
     let pushed = 1;
     while (setup.run.server.connections === connections && pushed < 100_000) {
       for (let i = 0; i < 50; i++) setup.floor.refresh({ count: pushed++ });
-      await until(() => reader.messages.length === pushed);
+      await turnsUntil(() => reader.messages.length === pushed);
     }
     // The kernel buffers some megabytes of messages of about 400 bytes.
     expect(setup.run.server.connections).toBe(connections - 1);
@@ -379,9 +380,9 @@ describe("/tip_stream", () => {
     setup.floor.refresh({ count: 9 });
     const reached = () => clients.filter(({ messages }) => messages.length === 2).length;
     expect(setup.run.clock.pending).toBe(1);
-    await until(() => reached() >= 99);
+    await turnsUntil(() => reached() >= 99);
     await setup.run.clock.advance(0);
-    await until(() => reached() === 129);
+    await turnsUntil(() => reached() === 129);
     expect(setup.run.clock.pending).toBe(0);
     expect(clients.at(-1)?.messages.at(-1)).toEqual({ ...element, count: 9 });
   });

@@ -12,6 +12,7 @@ import {
   type HttpServerOptions,
 } from "../../../src/gateway/http/types.ts";
 import { closing } from "../../support/closing.ts";
+import { turnsUntil } from "../../support/turns-until.ts";
 
 /** Every suite of the HTTP server runs on both engines, one after the other. */
 let engine: EngineName = "node";
@@ -67,11 +68,6 @@ export function logged(): { log: Logger; lines: Record<string, unknown>[] } {
   const lines: Record<string, unknown>[] = [];
   const log = createLogger({ stream: { write: (line: string) => lines.push(JSON.parse(line)) } });
   return { log, lines };
-}
-
-/** Settles when `holds` returns true; checks once per event-loop turn. */
-export async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setImmediate(resolve));
 }
 
 /** A promise with its settling functions. */
@@ -130,12 +126,12 @@ export class RawClient {
   }
 
   async readUntil(pattern: RegExp): Promise<string> {
-    await until(() => pattern.test(this.received) || this.isClosed);
+    await turnsUntil(() => pattern.test(this.received) || this.isClosed);
     return this.received;
   }
 
   async closed(): Promise<string> {
-    await until(() => this.isClosed);
+    await turnsUntil(() => this.isClosed);
     return this.received;
   }
 

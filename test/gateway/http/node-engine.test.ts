@@ -3,7 +3,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { kernelCallers } from "../../../src/gateway/http/caller-network.ts";
-import { deferred, RawClient, serve, until } from "./clients.ts";
+import { turnsUntil } from "../../support/turns-until.ts";
+import { deferred, RawClient, serve } from "./clients.ts";
 import { answersTo, body, echo, get, head } from "./raw-requests.ts";
 
 describe("a request", () => {
@@ -119,13 +120,13 @@ describe("a body", () => {
     const client = await RawClient.open(server);
     let before = reads;
     await client.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n");
-    await until(() => reads > before);
+    await turnsUntil(() => reads > before);
     for (nowMs = 9000; nowMs < 60_000; nowMs += 9000) {
       check();
       expect(server.connections).toBe(1);
       before = reads;
       await client.write("a");
-      await until(() => reads > before);
+      await turnsUntil(() => reads > before);
     }
     nowMs = 59_999;
     check();
@@ -159,7 +160,7 @@ describe("pipelined requests", () => {
     const gate = deferred<void>();
     const server = await echo(gate.promise);
     const client = await answersTo(server, get("/slow") + get("/next").repeat(200));
-    await until(() => client.isClosed);
+    await turnsUntil(() => client.isClosed);
     gate.resolve();
     expect((await answersTo(server, get("/after"))).isClosed).toBe(false);
   });

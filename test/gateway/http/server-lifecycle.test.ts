@@ -9,7 +9,8 @@ import type { HttpRequest, HttpResponse } from "../../../src/gateway/http/types.
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { freePort } from "../../support/network/free-ports.ts";
-import { deferred, onEveryEngine, openServer, RawClient, serve, until, urlOf } from "./clients.ts";
+import { turnsUntil } from "../../support/turns-until.ts";
+import { deferred, onEveryEngine, openServer, RawClient, serve, urlOf } from "./clients.ts";
 
 const ok: HttpResponse = { status: 200, body: "fine" };
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`;
@@ -48,7 +49,7 @@ onEveryEngine((engine) => {
       await client.write(get("/"));
       await client.readUntil(/fine$/);
       first.close();
-      await until(() => client.isClosed);
+      await turnsUntil(() => client.isClosed);
       const second = await serve({ listen, handle: () => ok });
       expect((await fetch(urlOf(second))).status).toBe(200);
     });
@@ -126,13 +127,13 @@ onEveryEngine((engine) => {
       for (const check of checks) check();
       client.socket.resume();
       const end = client.received.indexOf("\r\n\r\n") + 4 + large.length;
-      await until(() => client.received.length === end);
+      await turnsUntil(() => client.received.length === end);
       for (let turn = 0; turn < 5; turn++) {
         await new Promise((resolve) => setImmediate(resolve)); // the server hears that it is sent
         for (const check of checks) check();
       }
       await client.write(get("/"));
-      await until(() => client.received.endsWith("fine") || client.isClosed);
+      await turnsUntil(() => client.received.endsWith("fine") || client.isClosed);
       expect(client.received.endsWith("fine")).toBe(true);
       nowMs = 16_000;
       for (const check of checks) check();
@@ -153,7 +154,7 @@ onEveryEngine((engine) => {
       await idle.readUntil(/fine/);
       const busy = await RawClient.open(server);
       await busy.write(get("/slow"));
-      await until(() => calls === 2);
+      await turnsUntil(() => calls === 2);
       const clock = new ManualClock();
       const drained = server.drain(1_000, clock);
       await idle.write(get("/"));
@@ -198,7 +199,7 @@ onEveryEngine((engine) => {
       });
       const client = await RawClient.open(server);
       await client.write(get("/"));
-      await until(() => calls === 1);
+      await turnsUntil(() => calls === 1);
       const clock = new ManualClock();
       const drained = server.drain(1_000, clock);
       await clock.advance(999);
@@ -233,7 +234,7 @@ onEveryEngine((engine) => {
         request.end();
       });
       expect(status).toBe(200);
-      await until(() => server.connections === 0);
+      await turnsUntil(() => server.connections === 0);
     });
   });
 });

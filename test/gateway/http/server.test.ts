@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { HttpRequest, HttpResponse } from "../../../src/gateway/http/types.ts";
 import { hasLinkLocal, linkLocalAddress } from "../../support/network/link-local.ts";
-import { deferred, logged, onEveryEngine, RawClient, serve, until, urlOf } from "./clients.ts";
+import { turnsUntil } from "../../support/turns-until.ts";
+import { deferred, logged, onEveryEngine, RawClient, serve, urlOf } from "./clients.ts";
 
 const ok: HttpResponse = { status: 200, body: "fine" };
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`;
@@ -311,14 +312,14 @@ onEveryEngine((engine) => {
       for (const path of ["/answer", "/fail"]) {
         const client = await RawClient.open(server);
         await client.write(get(path));
-        await until(() => calls > 0);
+        await turnsUntil(() => calls > 0);
         client.socket.resetAndDestroy();
-        await until(() => server.connections === 0);
+        await turnsUntil(() => server.connections === 0);
         calls = 0;
       }
       answers["/answer"].resolve(ok);
       answers["/fail"].reject(new Error("too late"));
-      await until(() => lines.length === 1);
+      await turnsUntil(() => lines.length === 1);
       expect((await fetch(urlOf(server))).status).toBe(200);
     });
 
@@ -336,9 +337,9 @@ onEveryEngine((engine) => {
       ]) {
         const client = await RawClient.open(server);
         await client.write(sent);
-        await until(() => server.connections === 1);
+        await turnsUntil(() => server.connections === 1);
         client.close();
-        await until(() => server.connections === 0);
+        await turnsUntil(() => server.connections === 0);
       }
       expect(calls).toBe(0);
       expect((await fetch(urlOf(server))).status).toBe(200);
@@ -355,7 +356,7 @@ onEveryEngine((engine) => {
       expect(await surplus.closed()).toBe("");
       expect(server.connectionsOverLimit).toBe(1);
       second.close();
-      await until(() => server.connections === 1);
+      await turnsUntil(() => server.connections === 1);
       const fourth = await RawClient.open(server);
       await fourth.write(get("/"));
       expect(await fourth.readUntil(/fine/)).toContain("200 OK");

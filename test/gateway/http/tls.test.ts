@@ -18,7 +18,8 @@ import {
   makeCertificate,
 } from "../../support/network/test-certificate.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
-import { logged, onEveryEngine, serve, until } from "./clients.ts";
+import { turnsUntil } from "../../support/turns-until.ts";
+import { logged, onEveryEngine, serve } from "./clients.ts";
 
 interface Served {
   readonly server: HttpServer;
@@ -186,10 +187,10 @@ onEveryEngine((engine) => {
         const socket = connectTcp({ host: "127.0.0.1", port }, () => socket.write(text));
         return socket.on("error", () => undefined);
       });
-      await until(() => server.connections > 0);
+      await turnsUntil(() => server.connections > 0);
       expect(await textOf(served)).toBe("TLS 127.0.0.1 ");
       for (const socket of sockets) socket.destroy();
-      await until(() => server.connections === 0);
+      await turnsUntil(() => server.connections === 0);
     });
 
     it("holds at most connectionsMax connections", async () => {
@@ -204,7 +205,7 @@ onEveryEngine((engine) => {
         await ended;
         second.destroy();
       }
-      await until(() => served.server.connections === 0);
+      await turnsUntil(() => served.server.connections === 0);
       expect(await textOf(served)).toBe("TLS 127.0.0.1 ");
     });
 

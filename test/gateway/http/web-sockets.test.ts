@@ -5,7 +5,8 @@ import type { HttpServer } from "../../../src/gateway/http/server.ts";
 import type { WebSocketPeer, WebSocketRoute } from "../../../src/gateway/http/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { logged, onEveryEngine, RawClient, serve, until, urlOf } from "./clients.ts";
+import { turnsUntil } from "../../support/turns-until.ts";
+import { logged, onEveryEngine, RawClient, serve, urlOf } from "./clients.ts";
 
 const echo: WebSocketRoute = {
   messageBytesMax: 1000,
@@ -153,7 +154,7 @@ onEveryEngine((engine) => {
       expect(await sending("x".repeat(1_000_000))).toBe(engine === "uws" ? 1006 : 1009);
       const socket = await connected(server);
       socket.send("ü".repeat(500));
-      await until(() => texts.length > 0);
+      await turnsUntil(() => texts.length > 0);
       expect(texts).toEqual(["ü".repeat(500)]);
     });
 
@@ -178,7 +179,7 @@ onEveryEngine((engine) => {
       );
       await raw.readUntil(/101 Switching Protocols/);
       raw.socket.pause();
-      await until(() => peer !== undefined);
+      await turnsUntil(() => peer !== undefined);
       const text = "x".repeat(50_000);
       let sends = 0;
       while (peer?.send(text) === true && sends < 10_000) sends += 1;
@@ -188,7 +189,7 @@ onEveryEngine((engine) => {
       expect(peer?.send("more")).toBe(false);
       peer?.close(1000, "twice");
       expect(closedCalls).toBe(1);
-      await until(() => server.connections === 0);
+      await turnsUntil(() => server.connections === 0);
     });
 
     it("are safe to use after the peer closed", async () => {
@@ -207,16 +208,16 @@ onEveryEngine((engine) => {
       });
       const closingClient = await connected(server);
       closingClient.close(1000);
-      await until(() => closed.length === 1);
+      await turnsUntil(() => closed.length === 1);
       const abruptClient = await connected(server);
       abruptClient.terminate();
-      await until(() => closed.length === 2);
+      await turnsUntil(() => closed.length === 2);
       for (const peer of peers) {
         expect(peer.send("late")).toBe(false);
         peer.close(1000, "late");
       }
       expect(closed).toEqual(peers);
-      await until(() => server.connections === 0);
+      await turnsUntil(() => server.connections === 0);
     });
 
     it("shorten long reasons and replace invalid codes", async () => {
@@ -327,7 +328,7 @@ onEveryEngine((engine) => {
       for (const [i, socket] of sockets.entries()) {
         for (let j = 0; j < 50; j++) socket.send(`${i} ${j}`);
       }
-      await until(() => messages.length === 400);
+      await turnsUntil(() => messages.length === 400);
       isCounting = false;
       expect(Math.max(...perTurn.values())).toBeLessThanOrEqual(32); // 16 of a turn's polls, 16 of its timers
       for (const i of sockets.keys()) {
@@ -355,7 +356,7 @@ onEveryEngine((engine) => {
       await raw.closed();
       expect(texts.length).toBe(10);
       expect(closedCalls).toBe(1);
-      await until(() => server.connections === 0);
+      await turnsUntil(() => server.connections === 0);
       expect([...server.webSocketsOverLimit]).toEqual([["*", 1]]);
     });
   });
@@ -393,7 +394,7 @@ onEveryEngine((engine) => {
       const { log, lines } = logged();
       const server = await serve({ handle, webSockets: { "*": { ...echo, closed: fail } } }, log);
       (await connected(server)).close();
-      await until(() => lines.length === 1);
+      await turnsUntil(() => lines.length === 1);
       await connected(server);
     });
   });
@@ -405,7 +406,7 @@ onEveryEngine((engine) => {
       await connected(server);
       expect(await (await RawClient.open(server)).closed()).toBe("");
       first.close();
-      await until(() => server.connections === 1);
+      await turnsUntil(() => server.connections === 1);
       await connected(server);
     });
 
@@ -424,7 +425,7 @@ onEveryEngine((engine) => {
       const raw = await handshaken(server);
       await raw.write(binaryFrame);
       expect(await raw.closed()).toMatch(closeFrame);
-      await until(() => server.connections === 0);
+      await turnsUntil(() => server.connections === 0);
     });
 
     it("read little after a close frame of either side", async () => {

@@ -8,7 +8,7 @@ import { StatusReader } from "../../../src/gateway/submission/status-reader.ts";
 import type { TransactionStatus } from "../../../src/gateway/submission/types.ts";
 import { closing } from "../../support/closing.ts";
 import { GatewayRun } from "../../support/gateway/gateway.ts";
-import { until } from "../http/clients.ts";
+import { turnsUntil } from "../../support/turns-until.ts";
 
 const signature = base58.encode(new Uint8Array(64).fill(9));
 const other = base58.encode(new Uint8Array(64).fill(8));
@@ -253,7 +253,7 @@ class FeedClient {
 
   static async open(run: GatewayRun, path?: string): Promise<FeedClient> {
     const client = closing(new FeedClient(run, path));
-    await until(() => client.isOpen || client.refusal !== null);
+    await turnsUntil(() => client.isOpen || client.refusal !== null);
     return client;
   }
 
@@ -264,7 +264,7 @@ class FeedClient {
   async ask(message: unknown): Promise<unknown> {
     const count = this.messages.length;
     this.#socket.send(typeof message === "string" ? message : JSON.stringify(message));
-    await until(() => this.messages.length > count);
+    await turnsUntil(() => this.messages.length > count);
     return this.messages.at(-1);
   }
 
@@ -277,7 +277,7 @@ describe("the status feed", () => {
   const event = { kind: "seen", atNs: receivedNs, slot: 5n } as const;
   const expectedEvent = { kind: "seen", at: "2026-01-01T00:00:00.123Z", slot: 5 };
   const opened = (run: GatewayRun, count: number) =>
-    until(() => (run.listeners.get("a_1")?.size ?? 0) === count);
+    turnsUntil(() => (run.listeners.get("a_1")?.size ?? 0) === count);
 
   it("pushes the account's events", async () => {
     const run = await GatewayRun.open();
@@ -285,7 +285,7 @@ describe("the status feed", () => {
     await opened(run, 1);
     run.notify("a_2", other, event);
     run.notify("a_1", signature, event);
-    await until(() => client.messages.length > 0);
+    await turnsUntil(() => client.messages.length > 0);
     expect(client.messages).toEqual([{ signature, event: expectedEvent }]);
     client.close();
     await opened(run, 0);
@@ -317,12 +317,12 @@ describe("the status feed", () => {
     expect(await client.ask({ signatures: [other] })).toEqual({ filter: { signatures: 1 } });
     run.notify("a_1", signature, event);
     run.notify("a_1", other, event);
-    await until(() => client.messages.length > 1);
+    await turnsUntil(() => client.messages.length > 1);
     expect(client.messages.at(-1)).toEqual({ signature: other, event: expectedEvent });
     expect(client.messages).toHaveLength(2);
     expect(await client.ask({ signatures: null })).toEqual({ filter: { signatures: null } });
     run.notify("a_1", signature, event);
-    await until(() => client.messages.length === 4);
+    await turnsUntil(() => client.messages.length === 4);
     expect(client.messages.at(-1)).toEqual({ signature, event: expectedEvent });
   });
 
@@ -363,7 +363,7 @@ describe("the status feed", () => {
     run.keys.delete("good");
     await run.clock.advance(1000);
     run.notify("a_1", signature, event);
-    await until(() => client.closeCode !== null);
+    await turnsUntil(() => client.closeCode !== null);
     expect(client.closeCode).toBe(1008);
     expect(client.messages).toEqual([]);
     expect(run.listeners.get("a_1")?.size).toBe(0);

@@ -15,6 +15,7 @@ import {
 } from "../../support/gateway/partner.ts";
 import { freePort } from "../../support/network/free-ports.ts";
 import { fakeFacts } from "../../support/transactions/facts.ts";
+import { turnsUntil } from "../../support/turns-until.ts";
 
 let clock: ManualClock;
 let partner: Partner;
@@ -56,11 +57,6 @@ async function send(route: Route): Promise<string> {
   return "reason" in end ? end.reason : end.kind;
 }
 
-/** Runs the event loop until a condition holds. */
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((turn) => setImmediate(turn));
-}
-
 const unavailable: Behaviour = (_request, response) => {
   response.writeHead(503).end("<html>busy</html>");
 };
@@ -82,7 +78,7 @@ describe("a refused connection", () => {
     await clock.advance(999);
     expect(partner.requests).toEqual([]);
     await clock.advance(1);
-    await until(() => route.isUp);
+    await turnsUntil(() => route.isUp);
     expect(partner.requests).toMatchObject([{ method: "GET", url: "/key-in-the-path" }]);
     expect(await send(route)).toBe("acknowledged");
     expect(route.snapshot()).toMatchObject({ health: "up", acknowledged: 1n, turnedAway: 1n });
@@ -103,7 +99,7 @@ describe("a refused connection", () => {
       await clock.advance(delayMs - 1);
       expect(probes).toBe(before);
       await clock.advance(1);
-      await until(() => route.snapshot().lastFailure.includes(`status ${510 + before + 1}`));
+      await turnsUntil(() => route.snapshot().lastFailure.includes(`status ${510 + before + 1}`));
     }
     expect(route.isUp).toBe(false);
     expect(route.snapshot()).toMatchObject({ offered: 5n, sent: 5n, refused: 5n });
@@ -131,7 +127,7 @@ describe("a route without traffic", () => {
     const route = open();
     expect(route.snapshot()).toMatchObject({ health: "unknown", lastFailure: "" });
     expect(route.isUp).toBe(true);
-    await until(() => route.snapshot().health !== "unknown");
+    await turnsUntil(() => route.snapshot().health !== "unknown");
     expect(route.snapshot()).toMatchObject({ health: "up", offered: 0n, sent: 0n });
     expect(partner.requests).toEqual([]);
   });
@@ -140,7 +136,7 @@ describe("a route without traffic", () => {
     await partner.close();
     const port = await freePort();
     const route = open({ url: `http://127.0.0.1:${port}/key-in-the-path` });
-    await until(() => route.snapshot().health !== "unknown");
+    await turnsUntil(() => route.snapshot().health !== "unknown");
     expect(route.snapshot()).toMatchObject({
       health: "down",
       lastFailure: expect.stringContaining(`127.0.0.1:${port}: connection_refused: ECONNREFUSED`),
@@ -150,12 +146,12 @@ describe("a route without traffic", () => {
     expect(log).toContain("a route is down");
     partner = await Partner.open(port);
     await clock.advance(1000);
-    await until(() => route.snapshot().health === "up");
+    await turnsUntil(() => route.snapshot().health === "up");
   });
 
   it("is down if its partner speaks no TLS", async () => {
     const route = open({ url: partner.url.replace("http:", "https:") });
-    await until(() => route.snapshot().health === "down");
+    await turnsUntil(() => route.snapshot().health === "down");
     expect(route.snapshot().lastFailure).toContain("tls_refused");
   });
 
@@ -165,28 +161,28 @@ describe("a route without traffic", () => {
     const route = openRoute(routeConfig({ kind: "alt-partner", leaders }), { clock });
     routes.push(route);
     expect(route.snapshot().health).toBe("unknown");
-    await until(() => route.snapshot().lastFailure !== "");
-    await until(() => route.snapshot().health === "up");
+    await turnsUntil(() => route.snapshot().lastFailure !== "");
+    await turnsUntil(() => route.snapshot().health === "up");
   });
 
   it("is connected to again while it is idle, without a request", async () => {
     const route = open();
     let connections = 0;
     partner.onConnection = () => void connections++;
-    await until(() => connections === 1);
-    await until(() => route.snapshot().health === "up");
+    await turnsUntil(() => connections === 1);
+    await turnsUntil(() => route.snapshot().health === "up");
     await clock.advance(29_000);
     expect(await send(route)).toBe("acknowledged");
     const used = connections;
     await clock.advance(1_000); // a response in this interval proves it
     expect(connections).toBe(used);
     await clock.advance(30_000);
-    await until(() => connections === used + 1);
-    await until(() => partner.sockets.size <= 1);
+    await turnsUntil(() => connections === used + 1);
+    await turnsUntil(() => partner.sockets.size <= 1);
     const { port } = partner;
     await partner.close();
     await clock.advance(30_000);
-    await until(() => route.snapshot().health === "down");
+    await turnsUntil(() => route.snapshot().health === "down");
     expect(partner.posts.length).toBe(1);
     partner = await Partner.open(port);
   });
@@ -213,7 +209,7 @@ describe("failures in a row", () => {
     for (let count = 0; count < 5; count++) await send(route);
     partner.behaviour = (_request, response) => void response.writeHead(502).end();
     await clock.advance(1000);
-    await until(() => route.snapshot().lastFailure.includes("status 502"));
+    await turnsUntil(() => route.snapshot().lastFailure.includes("status 502"));
     expect(route.isUp).toBe(false);
     // The partner answers probes but accepts nothing: one transaction detects it, and the interval
     // grows.
@@ -223,10 +219,10 @@ describe("failures in a row", () => {
       else waiting.push(() => response.writeHead(500).end());
     };
     await clock.advance(2000);
-    await until(() => route.isUp);
+    await turnsUntil(() => route.isUp);
     const outbounds = [1, 2, 3].map(() => new TestOutbound([fakeFacts(++number)]));
     for (const outbound of outbounds) expect(route.offer(outbound)).toBe(true);
-    await until(() => waiting.length > 0);
+    await turnsUntil(() => waiting.length > 0);
     expect(route.snapshot()).toMatchObject({ inFlight: 1, queued: 2 });
     waiting[0]?.();
     const ends = await Promise.all(outbounds.map(({ ended }) => ended));
@@ -236,7 +232,7 @@ describe("failures in a row", () => {
     await clock.advance(3999);
     expect(route.isUp).toBe(false);
     await clock.advance(1);
-    await until(() => route.isUp);
+    await turnsUntil(() => route.isUp);
     expect(await send(route)).toBe("acknowledged");
     expect(await Promise.all([send(route), send(route)])).toEqual(["acknowledged", "acknowledged"]);
   });
@@ -338,7 +334,7 @@ describe("HTTP status 400", () => {
     const states = [route.snapshot().health];
     for (let round = 0; round < 3; round++) {
       await clock.advance(1000 * 2 ** round);
-      await until(() => route.isUp);
+      await turnsUntil(() => route.isUp);
       states.push(route.snapshot().health);
       expect(await send(route)).toBe("request_invalid");
       expect(route.isUp).toBe(false);
@@ -348,7 +344,7 @@ describe("HTTP status 400", () => {
     expect(log.match(/a route is (down|up again)/g)).toEqual(["a route is down"]);
     partner.behaviour = accepts;
     await clock.advance(8000);
-    await until(() => route.isUp);
+    await turnsUntil(() => route.isUp);
     expect(route.snapshot().health).toBe("failing");
     await send(route);
     expect(route.snapshot().health).toBe("up");
@@ -365,7 +361,7 @@ describe("HTTP status 400", () => {
     expect(route.snapshot().health).toBe("failing");
     partner.behaviour = (_request, response) => void response.writeHead(503).end();
     await clock.advance(1000);
-    await until(() => route.snapshot().health === "down");
+    await turnsUntil(() => route.snapshot().health === "down");
     expect(route.isUp).toBe(false);
   });
 

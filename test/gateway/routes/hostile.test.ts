@@ -16,6 +16,7 @@ import {
 } from "../../support/gateway/partner.ts";
 import { selfSignedCertificate, selfSignedKey } from "../../support/quic/self-signed.ts";
 import { fakeFacts } from "../../support/transactions/facts.ts";
+import { turnsUntil } from "../../support/turns-until.ts";
 
 let clock: ManualClock;
 let partner: Partner;
@@ -75,10 +76,6 @@ async function toRaw(answer: (socket: Socket, count: number) => void): Promise<R
   await route.close();
   route = openTo(url);
   return offer().ended;
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((turn) => setImmediate(turn));
 }
 
 describe("a response", () => {
@@ -182,7 +179,7 @@ describe("bytes", () => {
     route = openTo(url, { timeoutMs: 400 });
     const outbound = offer();
     await outbound.sent;
-    await until(() => socket !== undefined);
+    await turnsUntil(() => socket !== undefined);
     for (let line = 0; line < 3; line++) {
       socket?.write(`x-${line}: y\r\n`);
       await clock.advance(100);
@@ -226,7 +223,7 @@ describe("a connection", () => {
     route = openTo(partner.url, { connections: 1 });
     expect((await offer().ended).kind).toBe("acknowledged");
     for (const socket of partner.sockets) socket.end();
-    await until(() => partner.sockets.size === 0);
+    await turnsUntil(() => partner.sockets.size === 0);
     expect((await offer().ended).kind).toBe("acknowledged");
     expect(new Set(partner.posts.map(({ socket }) => socket)).size).toBe(2);
   });
@@ -309,13 +306,13 @@ describe("a connection", () => {
     await route.close();
     route = openTo(url, { timeoutMs: 5000 });
     const outbound = offer();
-    await until(() => sockets.size === 1);
+    await turnsUntil(() => sockets.size === 1);
     await clock.advance(5000);
     expect(await outbound.ended).toMatchObject({ kind: "failed", reason: "connect_timeout" });
     expect(outbound.kinds).toBe("failed");
     expect(route.isUp).toBe(false);
     // No socket remains.
-    await until(() => Array.from(sockets).every(({ destroyed }) => destroyed));
+    await turnsUntil(() => Array.from(sockets).every(({ destroyed }) => destroyed));
   });
 
   it("to an unknown name reports that", async () => {

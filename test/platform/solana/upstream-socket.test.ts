@@ -8,10 +8,10 @@ import { ShredwayError } from "../../../src/core/errors.ts";
 import type { NodeAnswer, NodeNotification, NodeSocket } from "../../../src/core/json-rpc/node.ts";
 import { Upstream, type UpstreamOptions } from "../../../src/platform/solana/upstream.ts";
 import { socketMessageBytesMax } from "../../../src/platform/solana/upstream-socket.ts";
-import { until } from "../../gateway/http/clients.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { answerWith, notification, SocketNode } from "../../support/gateway/socket-node.ts";
+import { turnsUntil } from "../../support/turns-until.ts";
 
 /** Notifications of a listener, in order. */
 class NotificationLog {
@@ -45,7 +45,7 @@ class NotificationLog {
   }
 
   async lost(): Promise<ShredwayError> {
-    await until(() => this.error !== null);
+    await turnsUntil(() => this.error !== null);
     const losses = this.events.filter((event) => event === "lost").length;
     if (this.socket.isOpen || losses !== 1) throw new Error(`expected one loss, got ${losses}`);
     return this.error ?? new ShredwayError("internal", "not lost");
@@ -65,7 +65,7 @@ describe("openSocket", () => {
       notifications.ask(),
     ]);
     expect(answers).toEqual([1, 2, 3].map(() => ({ result: { text: "18446744073709551615" } })));
-    await until(() => notifications.notifications.length === 3);
+    await turnsUntil(() => notifications.notifications.length === 3);
     expect(node.requests.map(({ id }) => id)).toEqual([1, 2, 3]);
     expect(notifications.events.slice(0, 2)).toEqual(["answered", "notified"]);
     const [first] = notifications.notifications;
@@ -137,7 +137,7 @@ describe("openSocket", () => {
     const node = await SocketNode.open(() => undefined);
     const notifications = new NotificationLog(node.url, { clock });
     const answer = notifications.ask();
-    await until(() => node.requests.length === 1);
+    await turnsUntil(() => node.requests.length === 1);
     await clock.advance(10_000);
     expect(await answer).toBeInstanceOf(ShredwayError);
     expect((await notifications.lost()).message).toContain("no answer within");
@@ -157,7 +157,7 @@ describe("openSocket", () => {
     for (let round = 1; round <= 6; round++) {
       await clock.advance(15_000);
       if (!notifications.socket.isOpen) break;
-      await until(() => pings === round && (!autoPong || pongs === round));
+      await turnsUntil(() => pings === round && (!autoPong || pongs === round));
     }
     unsubscribe("undici:websocket:pong", count);
     expect(notifications.socket.isOpen).toBe(autoPong);
@@ -168,7 +168,7 @@ describe("openSocket", () => {
     const node = await SocketNode.open(() => undefined);
     const notifications = new NotificationLog(node.url);
     void notifications.ask();
-    await until(() => node.requests.length === 1);
+    await turnsUntil(() => node.requests.length === 1);
     const [client] = node.clients;
     const code = new Promise((resolve) => client?.once("close", resolve));
     notifications.socket.close();

@@ -10,9 +10,9 @@ import {
   Upstream,
   type UpstreamOptions,
 } from "../../../src/platform/solana/upstream.ts";
-import { until } from "../../gateway/http/clients.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
+import { turnsUntil } from "../../support/turns-until.ts";
 
 interface RecordedRequest {
   readonly id: number;
@@ -160,7 +160,7 @@ describe("call", () => {
     const upstream = open(node, { clock, connectionsMax: 1, waitingMax: 1 });
     const calls = [upstream.call("getSlot", []), upstream.call("getSlot", [])];
     const ends = Promise.allSettled(calls);
-    await until(() => node.requests.length === 1);
+    await turnsUntil(() => node.requests.length === 1);
     await expect(upstream.call("getSlot", [])).rejects.toMatchObject({ reason: "overloaded" });
     await clock.advance(10_000);
     for (const end of await ends) {
@@ -175,7 +175,7 @@ describe("call", () => {
     const upstream = open(node, { connectionsMax: 2 });
     const calls = Array.from({ length: 5 }, () => upstream.call("getSlot", []));
     for (let i = 0; i < 5; i++) {
-      await until(() => node.requests.length > i);
+      await turnsUntil(() => node.requests.length > i);
       expect(node.requests.length).toBeLessThanOrEqual(i + 2);
       const [recorded] = node.requests.slice(i);
       if (recorded) answering(String(recorded.id))(recorded);
@@ -195,7 +195,7 @@ describe("call", () => {
     const node = await Node.open(() => undefined);
     const upstream = open(node, { connectionsMax: 1 });
     const ends = Promise.allSettled([upstream.call("a", []), upstream.call("b", [])]);
-    await until(() => node.requests.length === 1);
+    await turnsUntil(() => node.requests.length === 1);
     await upstream.close();
     for (const { status } of await ends) expect(status).toBe("rejected");
     await expect(upstream.call("c", [])).rejects.toThrow("closed already");
