@@ -89,4 +89,10 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     slots: 60,
     found: "checks: three creations of a nonce account expired, and its caller got nonce_failed",
   },
+  {
+    seed: 2386246199,
+    slots: 60,
+    hasQuietPeriods: true,
+    found: "checks: refusals of a shred of two sources, while two destinations fail",
+  },
 ];

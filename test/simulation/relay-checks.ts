@@ -128,13 +128,19 @@ interface MissingShred {
   readonly known: KnownShred;
   readonly address: string;
   readonly sources: Set<number>;
+  /** The sources that delivered it, over all destinations that lack it. */
+  readonly allSources: Set<number>;
 }
 
 function shredsOf(missing: readonly Missing[]): MissingShred[] {
   const shreds = new Map<string, MissingShred>();
+  const sourcesOf = new Map<KnownShred, Set<number>>();
   for (const { known, source, address } of missing) {
+    const allSources = sourcesOf.get(known) ?? new Set();
+    sourcesOf.set(known, allSources);
+    allSources.add(source);
     const key = `${known.shred.name} ${address}`;
-    const shred = shreds.get(key) ?? { known, address, sources: new Set() };
+    const shred = shreds.get(key) ?? { known, address, sources: new Set(), allSources };
     shreds.set(key, shred);
     shred.sources.add(source);
   }
@@ -321,10 +327,12 @@ export class RelayChecks {
       refused.set(known, new Set([...before, ...further]));
       return true;
     };
-    // Where nothing has failed, only refusals explain it. Those of one source are needed least elsewhere.
+    // Where nothing has failed, only refusals explain it. A shred of one source needs the fewest: a refusal that
+    // explains one of several sources at one destination may not explain it at the next.
     const shreds = shredsOf(missing).toSorted(
       (a, b) =>
         Number(mayHaveFailed(a.address)) - Number(mayHaveFailed(b.address)) ||
+        a.allSources.size - b.allSources.size ||
         a.sources.size - b.sources.size,
     );
     for (const shred of shreds) {
