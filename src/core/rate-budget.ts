@@ -5,7 +5,7 @@
 
 import type { Clock, Timer } from "./clock.ts";
 
-interface RateLimit {
+export interface RateLimit {
   readonly perSecond: number;
   readonly burst: number;
 }

@@ -46,8 +46,11 @@ describe("log output", () => {
     const words = ["--import", "tsx", "--input-type=module", "--eval", loggingProgram];
     const child = spawn(process.execPath, words, { stdio: ["ignore", "pipe", "pipe"] });
     onTestFinished(() => void child.kill("SIGKILL"));
-    const [printed] = await once(child.stdout, "data");
-    expect(String(printed)).toBe("logged\n");
+    const printed = once(child.stdout, "data").then(([text]) => String(text));
+    const ended = once(child, "exit").then(
+      ([code, signal]) => `ended with ${code ?? signal}: ${child.stderr.read()}`,
+    );
+    expect(await Promise.race([printed, ended])).toBe("logged\n");
   });
 
   it("goes on while nobody reads, and continues with whole lines and the count of lost ones", () => {

@@ -20,9 +20,10 @@ import { type Endpoint, formatAddress, formatEndpoint } from "../addresses/addre
 import { callerOf, peerAddress } from "../addresses/caller.ts";
 import type { Clock, Timer } from "../clock.ts";
 import { messageOf, ShredwayError } from "../errors.ts";
+import { KeyedBudgets } from "../keyed-budgets.ts";
+import type { RateLimit } from "../rate-budget.ts";
 import type { TlsMaterial } from "../tls-material.ts";
 import { GrpcStream } from "./grpc-stream.ts";
-import { type OpeningRate, OpeningRates } from "./opening-rates.ts";
 import { ProtobufError } from "./protobuf.ts";
 import {
   encodeGrpcMessage,
@@ -66,7 +67,7 @@ interface GrpcLimits {
   readonly connectionsPerPeer: number;
   readonly callsPerConnection: number;
   /** Calls that one caller begins. */
-  readonly callsPerPeer: OpeningRate;
+  readonly callsPerPeer: RateLimit;
   /** Length of one message of a stream. */
   readonly streamRequestBytes: number;
 }
@@ -107,6 +108,8 @@ const callMs = 10_000;
 const readEndsMs = 1000;
 /** A connection whose caller goes on after so many refusals in a row ends: each of them costs time, too. */
 const refusedCallsMax = 100;
+/** Callers whose rates are known. */
+const ratedCallersMax = 10_000;
 /** A connection without a call ends after this time. */
 const idleMs = 600_000;
 
@@ -125,7 +128,8 @@ export class GrpcServer {
   readonly #calls = new WeakMap<Http2Session, Set<GrpcStream>>();
   /** Connections by caller. */
   readonly #perCaller = new Map<string, number>();
-  readonly #openings: OpeningRates;
+  /** Calls that callers begin: one could open and cancel calls without end, on many connections. */
+  readonly #openings: KeyedBudgets;
   /** Calls that were refused in a row because of the rate of their caller. */
   readonly #refusedInRow = new WeakMap<Http2Session, number>();
   #refusedConnections = 0;
@@ -137,7 +141,7 @@ export class GrpcServer {
     this.#options = options;
     this.#limits = limitsOf({ ...defaultLimits, ...options.limits });
     const { tls, clock } = options;
-    this.#openings = new OpeningRates(this.#limits.callsPerPeer, clock);
+    this.#openings = new KeyedBudgets(this.#limits.callsPerPeer, clock, ratedCallersMax);
     const settings = { settings: { maxConcurrentStreams: this.#limits.callsPerConnection } };
     this.#server = tls
       ? createSecureServer({
@@ -344,7 +348,9 @@ export class GrpcServer {
   /** False: the call exceeds the rate of its caller. Ends the connection of a caller that goes on. */
   #countOpening(session: Http2Session, remoteAddress: string | undefined): boolean {
     const caller = remoteAddress === undefined ? "" : callerOf(peerAddress(remoteAddress));
-    if (this.#openings.count(caller)) {
+    const budget = this.#openings.open(caller);
+    if (budget) {
+      budget.spend(1);
       this.#refusedInRow.delete(session);
       return true;
     }

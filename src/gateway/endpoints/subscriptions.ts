@@ -13,6 +13,7 @@ import type { JsonRpcOptions } from "../../core/json-rpc/handle.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { NodeSockets } from "../../core/json-rpc/node.ts";
 import type { ReportFault } from "../../core/json-rpc/refusal.ts";
+import { KeyedBudgets } from "../../core/keyed-budgets.ts";
 import { type SocketStreams, socketStreamMethods } from "../../relay/streams/socket-streams.ts";
 import type { StreamService } from "../../relay/streams/stream-service.ts";
 import type { ApiKey } from "../accounts/types.ts";
@@ -26,7 +27,7 @@ import {
 import type { Authorise } from "../methods/dependencies.ts";
 import { answerOf, handshakeRefusal, pauseRefusal, prefixOf } from "./answers.ts";
 import { HandshakePauses } from "./handshake-pauses.ts";
-import { MessageBudgets, type MessageRate } from "./message-budgets.ts";
+import { messageCost } from "./message-cost.ts";
 import { checkNames, Query } from "./query.ts";
 import { submissionNames } from "./request-context.ts";
 import {
@@ -50,8 +51,8 @@ const messageLimits = {
   messagesBurst: 250,
   bytesPerSecond: 1024 * 1024,
 } as const;
-/** All sockets of a key: four at the rate of one socket. The burst contains six of the longest messages. */
-const keyMessageRate = { bytesPerSecond: 4 * 1024 * 1024, bytesBurst: 16 * 1024 * 1024 } as const;
+/** Bytes of all sockets of a key: four at the rate of one socket. The burst contains six of the longest messages. */
+const keyMessageRate = { perSecond: 4 * 1024 * 1024, burst: 16 * 1024 * 1024 } as const;
 const messageBytesMax = 64 * 1024;
 /** On paths for streams: a filter of 50,000 accounts fits. */
 const streamMessageBytesMax = 2560 * 1024;
@@ -95,7 +96,6 @@ export interface SubscriptionOptions {
   readonly takesLongFilters?: boolean;
   readonly limits?: Partial<SubscriptionLimits>;
   readonly messageLimits?: MessageLimits;
-  readonly keyMessageRate?: MessageRate;
 }
 
 interface Connection {
@@ -114,11 +114,11 @@ class Sockets {
   /** Open sockets by key. */
   readonly #counts = new Map<string, number>();
   readonly #pauses = new HandshakePauses();
-  readonly #budgets: MessageBudgets;
+  readonly #budgets: KeyedBudgets;
 
   constructor(options: SubscriptionOptions) {
     this.#options = options;
-    this.#budgets = new MessageBudgets(options.keyMessageRate ?? keyMessageRate, options.clock);
+    this.#budgets = new KeyedBudgets(keyMessageRate, options.clock);
     this.#limits = { ...defaults, ...options.limits };
   }
 
@@ -171,7 +171,7 @@ class Sockets {
     if (!connection) return;
     if (!this.#isStillAllowed(connection)) {
       peer.close(1008, "the API key is no longer valid");
-    } else if (this.#budgets.take(connection.caller.key.id, text)) {
+    } else if (this.#mayRead(connection, text)) {
       connection.session.message(text);
     } else {
       this.exceeded(peer);
@@ -181,6 +181,13 @@ class Sockets {
 
   drained(peer: WebSocketPeer): void {
     this.#connections.get(peer)?.streams?.drained();
+  }
+
+  /** Whether the sockets of the key have not used up their rate. */
+  #mayRead({ caller }: Connection, text: string): boolean {
+    const budget = this.#budgets.open(caller.key.id);
+    budget?.spend(messageCost(text));
+    return budget !== null;
   }
 
   /** The key may have been revoked or have expired since. */
@@ -198,7 +205,7 @@ class Sockets {
     if (left > 0) this.#counts.set(id, left);
     else {
       this.#counts.delete(id);
-      this.#budgets.forget(id);
+      this.#budgets.forgetFull(id);
     }
     connection.session.closed();
     connection.streams?.closed();

@@ -12,7 +12,8 @@
 // `call` runs the gateway's account methods (getTier, getTierHistory, getRegistrations,
 // getDestinations, addDestination, updateDestination, removeDestination, challengeDestination,
 // proveDestination, getTransactionStatus, getRegions, getTipAccounts) with the scopes of the session's key, and the
-// portal's own: getKeys -> KeyView[], getUnusableKeys -> UnusableKeyView[], rotateKey {"overlapHours"} -> NewKeyView, revokeKey {"id"} -> true.
+// portal's own: getKeys -> KeyView[], getUnusableKeys -> UnusableKeyView[], rotateKey {"overlapHours"} -> NewKeyView,
+// revokeKey {"id"} -> true.
 // src/client/responses.ts declares the results of the gateway's methods; a view with the same facts
 // uses the same type.
 

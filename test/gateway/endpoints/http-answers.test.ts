@@ -8,11 +8,12 @@ import { operations } from "../../../src/gateway/endpoints/description/paths.ts"
 import type { GatewayDependencies } from "../../../src/gateway/methods/dependencies.ts";
 import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
 import { OperatorPages } from "../../../src/platform/metrics/pages.ts";
-import type { TipFloor, TipHistoryReader } from "../../../src/tips/tip-types.ts";
+import type { TipHistoryReader } from "../../../src/tips/tip-types.ts";
 import { Files } from "../../platform/store/files.ts";
 import { entry, openHarness, presentSlot, tip } from "../../shreds/registrations/harness.ts";
 import { closing } from "../../support/closing.ts";
 import { schemaCheck } from "../../support/gateway/described-answers.ts";
+import { fixedTipFloor } from "../../support/gateway/fixed-tip-floor.ts";
 import { GatewayRun } from "../../support/gateway/gateway.ts";
 import { addressOf, wallet } from "../../support/transactions/chain.ts";
 import { base64, tipping } from "../../support/transactions/tipping.ts";
@@ -20,19 +21,7 @@ import { base64, tipping } from "../../support/transactions/tipping.ts";
 const files = new Files();
 afterEach(() => files.clean());
 
-const tipFloor: TipFloor = {
-  snapshot: {
-    timeMs: 1_767_226_500_000,
-    percentiles: { p25: 1n, p50: 2n, p75: 3n, p95: 4n, p99: 5n },
-    emaP50: 2n,
-    count: 9,
-    windowStartMs: 1_767_225_600_000,
-    isStale: false,
-  },
-  onRefresh: () => () => {},
-};
-
-const { percentiles } = tipFloor.snapshot;
+const { percentiles } = fixedTipFloor.snapshot;
 const tipHistory: TipHistoryReader = {
   generation: 1,
   last: () => [
@@ -74,7 +63,10 @@ async function open(isKnown = true): Promise<GatewayRun> {
       prove: none,
     },
   };
-  return GatewayRun.open({}, { shreds, tipFloor, tipHistory, tracker: tracker(isKnown) });
+  return GatewayRun.open(
+    {},
+    { shreds, tipFloor: fixedTipFloor, tipHistory, tracker: tracker(isKnown) },
+  );
 }
 
 const seen = new Set<string>();

@@ -1,13 +1,12 @@
 // URL parameters over real HTTP: a path refuses the ones that it does not have, those of another method, and
 // repeated ones. None of them is ignored.
 
-import { once } from "node:events";
 import { describe, expect, it } from "vitest";
-import Client from "ws";
 import { checkNames, Query } from "../../../src/gateway/endpoints/query.ts";
 import { TipHistory } from "../../../src/tips/tip-history.ts";
-import type { TipFloor } from "../../../src/tips/tip-types.ts";
+import { fixedTipFloor } from "../../support/gateway/fixed-tip-floor.ts";
 import { GatewayRun } from "../../support/gateway/gateway.ts";
+import { refusedHandshake } from "../../support/gateway/refused-handshake.ts";
 import { SubmissionClient } from "../../support/gateway/submission-client.ts";
 import { framed } from "../../support/quic/ingress-clients.ts";
 import { base64, tipping } from "../../support/transactions/tipping.ts";
@@ -16,20 +15,8 @@ const raw =
   "api-key, mev-protect, swqos-only, revert-protection, receipt, method, max-retries, min-context-slot, enable-fallback";
 const calls = "api-key, mev-protect, swqos-only, revert-protection, receipt";
 
-const tipFloor: TipFloor = {
-  snapshot: {
-    timeMs: 1_767_226_500_000,
-    percentiles: { p25: 1n, p50: 2n, p75: 3n, p95: 4n, p99: 5n },
-    emaP50: 2n,
-    count: 7,
-    windowStartMs: 1_767_225_600_000,
-    isStale: false,
-  },
-  onRefresh: () => () => undefined,
-};
-
 function openTips(): Promise<GatewayRun> {
-  return GatewayRun.open({}, { tipFloor, tipHistory: new TipHistory(() => 0) });
+  return GatewayRun.open({}, { tipFloor: fixedTipFloor, tipHistory: new TipHistory(() => 0) });
 }
 
 function unknown(name: string, known: string): string {
@@ -160,16 +147,6 @@ describe("paths without JSON-RPC", () => {
   });
 });
 
-async function handshake(run: GatewayRun, path: string): Promise<[number, string]> {
-  const client = new Client(run.url(path).replace("http", "ws"));
-  client.on("error", () => undefined);
-  const [, response] = await once(client, "unexpected-response");
-  let body = "";
-  for await (const piece of response) body += String(piece);
-  client.terminate();
-  return [response.statusCode, body];
-}
-
 describe("WebSockets", () => {
   it.each([
     "/relayb?api-key=good&x=1",
@@ -179,7 +156,7 @@ describe("WebSockets", () => {
     "/tip_stream?x=1",
   ])("refuse the handshake %s", async (path) => {
     const run = await openTips();
-    const [status, body] = await handshake(run, path);
+    const { status, body } = await refusedHandshake(run.url(path));
     expect(status).toBe(400);
     expect(JSON.parse(body)).toMatchObject({
       error: { message: expect.stringContaining('unknown URI parameter "x"; expected one of') },

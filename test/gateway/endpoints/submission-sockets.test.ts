@@ -1,10 +1,9 @@
 // The WebSocket on /relayb, with real sockets on every engine: submissions, responses, limits, end of the key.
 
-import { once } from "node:events";
 import { base58 } from "@scure/base";
 import { describe, expect, it } from "vitest";
-import Client from "ws";
 import { apiKey, GatewayRun } from "../../support/gateway/gateway.ts";
+import { refusedHandshake } from "../../support/gateway/refused-handshake.ts";
 import { SubmissionClient } from "../../support/gateway/submission-client.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { framed } from "../../support/quic/ingress-clients.ts";
@@ -13,14 +12,8 @@ import { onEveryEngine } from "../http/clients.ts";
 
 const limited = { allowed: false, limit: 3, remaining: 0, retryAfterSeconds: 2 } as const;
 
-async function refusal(run: GatewayRun, query: string): Promise<{ status: number; body: string }> {
-  const client = new Client(run.url(`/relayb?${query}`).replace("http", "ws"));
-  client.on("error", () => undefined);
-  const [, response] = await once(client, "unexpected-response");
-  let body = "";
-  for await (const piece of response) body += String(piece);
-  client.terminate();
-  return { status: response.statusCode, body };
+function refusal(run: GatewayRun, query: string) {
+  return refusedHandshake(run.url(`/relayb?${query}`));
 }
 
 function signatureOf(wire: Uint8Array): string {

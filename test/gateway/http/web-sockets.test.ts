@@ -5,6 +5,7 @@ import type { HttpServer } from "../../../src/gateway/http/server.ts";
 import type { WebSocketPeer, WebSocketRoute } from "../../../src/gateway/http/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
+import { refusalOf } from "../../support/gateway/refused-handshake.ts";
 import { turnsUntil } from "../../support/turns-until.ts";
 import { logged, onEveryEngine, RawClient, serve, urlOf } from "./clients.ts";
 
@@ -45,13 +46,6 @@ async function nextText(socket: Client): Promise<string> {
 async function closeOf(socket: Client): Promise<{ code: number; reason: string }> {
   const [code, reason] = await once(socket, "close");
   return { code, reason: String(reason) };
-}
-
-async function refusalOf(socket: Client): Promise<{ status?: number; body: string }> {
-  const [, answer] = await once(socket, "unexpected-response");
-  let body = "";
-  for await (const piece of answer) body += String(piece);
-  return { status: answer.statusCode, body };
 }
 
 /** An empty binary message; the server answers with the close code 1003. */

@@ -12,6 +12,7 @@ import type {
   TransactionStatus,
 } from "../../../src/gateway/submission/types.ts";
 import { type Answer, apiKey, GatewayRun, noPartners } from "../../support/gateway/gateway.ts";
+import { refusedHandshake } from "../../support/gateway/refused-handshake.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import {
   openPairs,
@@ -359,12 +360,8 @@ describe("over WebSockets", () => {
 
   it("with binary messages they are refused in the handshake", async () => {
     const run = await opened();
-    const socket = new Client(run.url("/relayb?api-key=good&receipt=1").replace("http", "ws"));
-    socket.on("error", () => undefined);
-    const [, response] = await once(socket, "unexpected-response");
-    let body = "";
-    for await (const chunk of response) body += chunk;
-    expect(response.statusCode).toBe(400);
+    const { status, body } = await refusedHandshake(run.url("/relayb?api-key=good&receipt=1"));
+    expect(status).toBe(400);
     expect(body).toContain("call getReceipt");
   });
 });

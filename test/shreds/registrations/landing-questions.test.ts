@@ -82,7 +82,7 @@ describe("a landed tip", () => {
 });
 
 describe("an absence", () => {
-  it("proves nothing if the node that reports it lags behind the end of the lifetime", async () => {
+  it("drops no tip if the node that reports it lags behind the end of the lifetime", async () => {
     const harness = await ConfirmationHarness.open();
     const wire = harness.tip();
     const signature = await harness.register(wire);
@@ -96,7 +96,7 @@ describe("an absence", () => {
     expect(harness.row(signature)?.state).toBe("counted");
   });
 
-  it("proves nothing while the node may be on another fork", async () => {
+  it("drops no tip while the node may be on another fork", async () => {
     const harness = await ConfirmationHarness.open();
     const wire = harness.tip();
     const signature = await harness.register(wire);
@@ -108,7 +108,7 @@ describe("an absence", () => {
     expect(harness.row(signature)?.state).toBe("counted");
   });
 
-  it("proves nothing if the node has no history", async () => {
+  it("drops no tip if the node has no history", async () => {
     const harness = await ConfirmationHarness.open();
     harness.hasHistory = false;
     const signature = await harness.register(harness.tip());

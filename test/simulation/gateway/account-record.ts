@@ -8,8 +8,8 @@ export const endKinds = ["landed", "landed_failed", "expired", "superseded", "re
 export type EndKind = (typeof endKinds)[number];
 
 /**
- * A submission is certainly sent again for this time: two minutes of the wall clock, which may be set forward
- * several times.
+ * A submission is certainly sent again for this time: two minutes. A restart takes its age from the wall clock,
+ * which may have been set forward several times.
  */
 export const sentForMs = 120_000 - 40_000;
 
