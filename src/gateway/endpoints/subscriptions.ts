@@ -2,9 +2,8 @@
 //
 // Mounted by the gateway on its ports. It forwards signature, slot, root, account and logs
 // subscriptions to the node, opens decoded streams, and the gateway's dispatcher runs other methods. It
-// limits the cost of one
-// key and one connection. If the node connection is lost, the client is closed with 1013 and can
-// reconnect immediately.
+// limits the cost of one key and one connection. If the node connection is lost, the client is closed
+// with 1013 and can reconnect immediately.
 
 import { formatAddress } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -53,6 +52,7 @@ const messageLimits = {
 } as const;
 /** Bytes of all sockets of a key: four at the rate of one socket. The burst contains six of the longest messages. */
 const keyMessageRate = { perSecond: 4 * 1024 * 1024, burst: 16 * 1024 * 1024 } as const;
+const keyLimitText = "message limit exceeded: too many bytes or values on the key's WebSockets";
 const messageBytesMax = 64 * 1024;
 /** On paths for streams: a filter of 50,000 accounts fits. */
 const streamMessageBytesMax = 2560 * 1024;
@@ -171,23 +171,22 @@ class Sockets {
     if (!connection) return;
     if (!this.#isStillAllowed(connection)) {
       peer.close(1008, "the API key is no longer valid");
-    } else if (this.#mayRead(connection, text)) {
-      connection.session.message(text);
     } else {
-      this.exceeded(peer);
-      peer.close(1008, "message limit exceeded: too many bytes or values on the key's WebSockets");
+      connection.session.message(text);
     }
+  }
+
+  /** Why the message is not read: all sockets of the key share a rate. */
+  limitReason(peer: WebSocketPeer, text: string): string | undefined {
+    const connection = this.#connections.get(peer);
+    if (!connection) return undefined;
+    const budget = this.#budgets.open(connection.caller.key.id);
+    budget?.spend(messageCost(text));
+    return budget ? undefined : keyLimitText;
   }
 
   drained(peer: WebSocketPeer): void {
     this.#connections.get(peer)?.streams?.drained();
-  }
-
-  /** Whether the sockets of the key have not used up their rate. */
-  #mayRead({ caller }: Connection, text: string): boolean {
-    const budget = this.#budgets.open(caller.key.id);
-    budget?.spend(messageCost(text));
-    return budget !== null;
   }
 
   /** The key may have been revoked or have expired since. */
@@ -285,6 +284,7 @@ export function subscriptionRoute(options: SubscriptionOptions): WebSocketRoute 
     accept: (head) => sockets.accept(head),
     open: (peer, head) => sockets.open(peer, head),
     message: (peer, text) => sockets.message(peer, text),
+    limitReason: (peer, text) => sockets.limitReason(peer, text),
     exceeded: (peer) => sockets.exceeded(peer),
     drained: (peer) => sockets.drained(peer),
     closed: (peer) => sockets.closed(peer),

@@ -99,9 +99,11 @@ export interface WebSocketRoute {
   readonly idleSeconds: number;
   open(peer: WebSocketPeer, head: HttpHead): void;
   message(peer: WebSocketPeer, text: string): void;
+  /** Called before `message`. A returned reason closes the peer with 1008 instead, as if it exceeded `messageLimits`. */
+  limitReason?(peer: WebSocketPeer, text: string): string | undefined;
   /** A binary message, whose bytes the route may keep. Absent: the peer is closed with 1003. */
   binaryMessage?(peer: WebSocketPeer, bytes: Uint8Array): void;
-  /** Called once when the peer exceeded `messageLimits`, before `closed`. */
+  /** Called once when the peer exceeded `messageLimits` or got a `limitReason`, before `closed`. */
   exceeded?(peer: WebSocketPeer): void;
   /** Nothing waits for the peer any more, after bytes waited. */
   drained?(peer: WebSocketPeer): void;

@@ -31,8 +31,7 @@ export interface Socket {
 }
 
 interface Message {
-  readonly route: WebSocketRoute;
-  readonly peer: Peer;
+  readonly socket: Socket;
   /** A text, or the bytes of a binary message. */
   readonly content: string | Uint8Array;
 }
@@ -147,7 +146,8 @@ export class WebSocketPeers {
   }
 
   message(raw: RawSocket, message: ArrayBuffer | Uint8Array, isBinary: boolean): void {
-    const { route, peer } = raw.getUserData();
+    const socket = raw.getUserData();
+    const { route, peer } = socket;
     if (!this.#admits(raw, message.byteLength)) return;
     if (isBinary && !route.binaryMessage) {
       peer.close(1003, "expected text messages");
@@ -155,7 +155,7 @@ export class WebSocketPeers {
       peer.close(1009, `expected at most ${route.messageBytesMax} bytes`);
     } else {
       // Both copy the bytes; the library reuses them after this call.
-      this.#handle({ route, peer, content: isBinary ? copyOf(message) : textOf(message) });
+      this.#handle({ socket, content: isBinary ? copyOf(message) : textOf(message) });
     }
   }
 
@@ -180,10 +180,19 @@ export class WebSocketPeers {
     for (const message of due) this.#deliver(message);
   }
 
-  #deliver({ route, peer, content }: Message): void {
+  #deliver({ socket, content }: Message): void {
+    const { route, peer } = socket;
     if (!peer.raw) return;
-    if (typeof content === "string") this.#guard(peer, () => route.message(peer, content));
+    if (typeof content === "string") this.#guard(peer, () => this.#deliverText(socket, content));
     else this.#guard(peer, () => route.binaryMessage?.(peer, content));
+  }
+
+  #deliverText(socket: Socket, text: string): unknown {
+    const { route, peer } = socket;
+    const reason = route.limitReason?.(peer, text);
+    if (reason === undefined) return route.message(peer, text);
+    this.#exceeded(socket);
+    return peer.close(1008, reason);
   }
 
   /** Counts a ping or a pong; the library answers pings itself. */
@@ -217,18 +226,23 @@ export class WebSocketPeers {
 
   /** Returns false if the frame must not be handled; its peer is then closed, or about to be. */
   #admits(raw: RawSocket, bytes: number): boolean {
-    const { path, route, peer } = raw.getUserData();
+    const socket = raw.getUserData();
+    const { route, peer } = socket;
     const verdict = peer.allowance.take(bytes, this.#clock.monotonicNs());
     if (verdict === "taken") return true;
     if (!peer.isOverLimit) {
       peer.isOverLimit = true;
-      this.#guard(peer, () => route.exceeded?.(peer));
-      this.#overLimit.set(path, (this.#overLimit.get(path) ?? 0) + 1);
+      this.#exceeded(socket);
       // Close after the frames that came with this one: they may make it a flood.
       setImmediate(() => peer.close(1008, limitText(route)));
     }
     if (verdict === "flood") peer.cut();
     return false;
+  }
+
+  #exceeded({ path, route, peer }: Socket): void {
+    this.#guard(peer, () => route.exceeded?.(peer));
+    this.#overLimit.set(path, (this.#overLimit.get(path) ?? 0) + 1);
   }
 
   #guard(peer: Peer, call: () => unknown): void {

@@ -20,7 +20,7 @@ async function openService() {
   const server = await serve({ handle: () => ({ status: 404 }), webSockets: { "/": route } });
   const url = urlOf(server).replace("http", "ws");
   const connect = async (key: string) => closing(await RpcSocket.open(`${url}?api-key=${key}`));
-  return { clock, connect };
+  return { clock, connect, server };
 }
 
 /** Messages of `params` until the socket is closed; at most 200. */
@@ -33,7 +33,7 @@ async function callUntilClosed(socket: RpcSocket, params: readonly unknown[]): P
 }
 
 it("all WebSockets of a key share a rate, in which objects count more than their bytes", async () => {
-  const { clock, connect } = await openService();
+  const { clock, connect, server } = await openService();
   const objects = Array.from({ length: 8_000 }, () => ({}));
   const [first, second] = [await connect("one"), await connect("one")];
   const others = await connect("two");
@@ -41,6 +41,7 @@ it("all WebSockets of a key share a rate, in which objects count more than their
   // 16 MiB of burst, and each message costs 520 kB: 24 kB, and 64 bytes for each object above 256.
   expect(await callUntilClosed(second, objects)).toBe(13);
   expect(await second.closed).toBe(1008);
+  expect([...server.webSocketsOverLimit]).toEqual([["/", 1]]);
   expect((await others.call("unknown", objects)).error?.code).toBe(-32601);
   await expect(connect("one")).rejects.toThrow("429"); // the key is paused
   await clock.advance(10_000);
