@@ -115,6 +115,17 @@ describe("shredway start", () => {
     );
   });
 
+  it("names relay.send.source for an address of another machine, as doctor does", async () => {
+    const text = `relay: { ${relay}, send: { source: 192.0.2.1 } }\n`;
+    expect(await refusalOf(text)).toContain(
+      "relay.send.source: bind 192.0.2.1:0: Cannot assign requested address; no interface of this machine",
+    );
+    const { code, stdout } = await shredwayHere("doctor", "--config", fileWith(text));
+    expect(stdout).toContain("192.0.2.1:0: no interface of this machine has the address 192.0.2.1");
+    expect(stdout).toContain("set relay.send.source to an address of this machine: ");
+    expect(code).toBe(1);
+  });
+
   it("names data.directory for a file in its place", async () => {
     const text = `relay: { ${relay} }\nhttp: { listen: "127.0.0.1:0", webSocketListen: [] }\n${tips}`;
     const error = await refusalOf(`${text}data: { directory: shredway.yaml }\n`);
