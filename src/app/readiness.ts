@@ -44,7 +44,7 @@ export interface ReadinessFacts {
     readonly keysInForce: number;
     /** Stored keys that this version cannot use, one sentence each. */
     readonly unusableKeys: readonly string[];
-    /** Changed TLS files that cannot be used. */
+    /** TLS certificates that have expired, and changed files that cannot be used. */
     readonly certificateProblems: readonly string[];
     /** Whether the process of the QUIC ingress runs; null: no section `quic`. */
     readonly quicIsUp: boolean | null;
@@ -170,7 +170,7 @@ function keys({ keysInForce, unusableKeys }: GatewayReadiness): Check {
   return check("api_keys", false, problem, `valid API keys: ${keysInForce}`);
 }
 
-/** The previous certificate stays in force, so it is not critical. */
+/** The other listeners work, so it is not critical. */
 function certificates({ certificateProblems: problems }: GatewayReadiness): Check[] {
   return problems.length === 0 ? [] : [check("certificates", false, problems.join("; "), "")];
 }
