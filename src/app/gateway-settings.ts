@@ -6,6 +6,7 @@
 
 import { parseAddressRange } from "../core/addresses/addresses.ts";
 import type { Config } from "../core/configuration/configuration.ts";
+import { sellsShreds } from "../core/configuration/shred-tips.ts";
 import { parsePubkey, pubkeyBytes } from "../core/primitives.ts";
 import type { ApiKey } from "../gateway/accounts/types.ts";
 import type { GatewaySettings, Region } from "../gateway/methods/dependencies.ts";
@@ -148,10 +149,6 @@ const ownRestartKeys = [
 const proofRestartKeys = ["listen", "listenIpv6"] as const;
 /** Sections that take effect only after a restart. */
 const restartSections = ["quic", "tiers", "nonces", "portal"] as const;
-
-function sellsShreds(config: Config): boolean {
-  return shredTipAddressesOf(config).size > 0;
-}
 
 /** Configuration keys that take effect only after a restart. `running`: the configuration in force. */
 export function gatewayRestartKeys(running: Config, wanted: Config): string[] {

@@ -6,6 +6,7 @@
 import { type AddressRange, isInRange, parseAddressRange } from "../core/addresses/addresses.ts";
 import type { Clock, Timer } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
+import { unworkableParts } from "../core/configuration/unworkable-parts.ts";
 import type { Logger } from "../core/log.ts";
 import { packageVersion } from "../core/version.ts";
 import { clientAddress } from "../gateway/http/client-address.ts";
@@ -130,9 +131,10 @@ export class Operations {
   }
 
   checks(): readonly Check[] {
-    const { relay, clock } = this.#dependencies;
+    const { config, relay, clock } = this.#dependencies;
     return checksOf({
       phase: this.#phase,
+      unworkableParts: unworkableParts({ ...this.#config, relay: relay.config, quic: config.quic }),
       lastShredNs: lastShredNs(relay),
       trafficProblem: relay.trafficProblem,
       subscriptions: relay.shredstream.statuses(),

@@ -19,6 +19,8 @@ import {
 
 export interface ReadinessFacts {
   readonly phase: "starting" | "running" | "draining";
+  /** Parts of the configuration that cannot work, one sentence each. */
+  readonly unworkableParts: readonly string[];
   /** null: the data plane does not answer. */
   readonly lastShredNs: bigint | null | "unanswered";
   /** Why the relay drops most of the traffic; null: it does not. */
@@ -42,7 +44,7 @@ export interface ReadinessFacts {
     readonly keysInForce: number;
     /** Stored keys that this version cannot use, one sentence each. */
     readonly unusableKeys: readonly string[];
-    /** Changed TLS files that cannot be used. */
+    /** TLS certificates that have expired, and changed files that cannot be used. */
     readonly certificateProblems: readonly string[];
     /** Whether the process of the QUIC ingress runs; null: no section `quic`. */
     readonly quicIsUp: boolean | null;
@@ -66,6 +68,11 @@ function check(name: string, critical: boolean, problem: string | null, detail: 
 function phaseCheck({ phase }: ReadinessFacts): Check {
   const problem = phase === "running" ? null : `service phase: ${phase}`;
   return check("running", true, problem, "the service is running");
+}
+
+/** The other parts work, so it is not critical. */
+function configuration({ unworkableParts: parts }: ReadinessFacts): Check[] {
+  return parts.length === 0 ? [] : [check("configuration", false, parts.join("; "), "")];
 }
 
 function dataPlane({ lastShredNs }: ReadinessFacts): Check {
@@ -163,7 +170,7 @@ function keys({ keysInForce, unusableKeys }: GatewayReadiness): Check {
   return check("api_keys", false, problem, `valid API keys: ${keysInForce}`);
 }
 
-/** The previous certificate stays in force, so it is not critical. */
+/** The other listeners work, so it is not critical. */
 function certificates({ certificateProblems: problems }: GatewayReadiness): Check[] {
   return problems.length === 0 ? [] : [check("certificates", false, problems.join("; "), "")];
 }
@@ -196,6 +203,7 @@ export function checksOf(facts: ReadinessFacts): Check[] {
   const { gateway } = facts;
   return [
     phaseCheck(facts),
+    ...configuration(facts),
     dataPlane(facts),
     leaderSchedule(facts),
     slotClock(facts),

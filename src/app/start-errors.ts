@@ -4,7 +4,7 @@
 // not the keys that contain them.
 
 import { readFileSync } from "node:fs";
-import { parseEndpoint } from "../core/addresses/addresses.ts";
+import { parseEndpoint, withPortZero } from "../core/addresses/addresses.ts";
 import type { Config } from "../core/configuration/configuration.ts";
 import { describeListenerKey, tcpListenersOf } from "../core/configuration/tcp-listeners.ts";
 import { messageOf, reworded, ShredwayError } from "../core/errors.ts";
@@ -37,6 +37,9 @@ function udpText(message: string, { relay }: Config, known: string | null): stri
       return `relay.cpus: ${message}; expected ${expected}; "none" lets the kernel place the workers`;
     return `relay.cpus[${relay.cpus.indexOf(Number(cpu))}]: ${message}; expected ${expected}`;
   }
+  const { source } = relay.send;
+  if (source !== undefined && message.startsWith(`bind ${withPortZero(source)}: `))
+    return `relay.send.source: ${message}`;
   const address = relay.listen.find((one) => message.includes(one));
   if (address === undefined) return message;
   const [fact = message] = message.split(";");

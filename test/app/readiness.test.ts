@@ -17,6 +17,7 @@ function checksFor(
 ) {
   return checksOf({
     phase: "running",
+    unworkableParts: [],
     lastShredNs: null,
     trafficProblem: null,
     subscriptions,
@@ -91,6 +92,7 @@ it("is not ready while every route is down", () => {
 it("names the multicast groups that do not deliver, if a source has any", () => {
   const facts = {
     phase: "running",
+    unworkableParts: [],
     lastShredNs: null,
     trafficProblem: null,
     subscriptions: [],
@@ -154,4 +156,24 @@ it("has each check in the table of docs/metrics.md", () => {
   const documented = new Set(Array.from(rows, ([, name = ""]) => name));
   const checks = named("src/app/readiness.ts", /(?:check\(|name = )"(\w+)"/g);
   expect(documented).toEqual(checks);
+});
+
+it("reports parts of the configuration that cannot work, and is not critical", () => {
+  const found = (unworkableParts: string[]) =>
+    checksOf({
+      phase: "running",
+      unworkableParts,
+      lastShredNs: null,
+      trafficProblem: null,
+      subscriptions: [],
+      subscribers: null,
+      discovery: null,
+      isAuthenticated: false,
+      schedule: undefined,
+      slot: null,
+      nowNs: 0n,
+      gateway: null,
+    }).find(({ name }) => name === "configuration");
+  expect(found([])).toBeUndefined();
+  expect(found(["one", "two"])).toMatchObject({ ok: false, critical: false, detail: "one; two" });
 });

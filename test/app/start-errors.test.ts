@@ -115,6 +115,17 @@ describe("shredway start", () => {
     );
   });
 
+  it("names relay.send.source for an address of another machine, as doctor does", async () => {
+    const text = `relay: { ${relay}, send: { source: 192.0.2.1 } }\n`;
+    expect(await refusalOf(text)).toContain(
+      "relay.send.source: bind 192.0.2.1:0: Cannot assign requested address; no interface of this machine",
+    );
+    const { code, stdout } = await shredwayHere("doctor", "--config", fileWith(text));
+    expect(stdout).toContain("192.0.2.1:0: no interface of this machine has the address 192.0.2.1");
+    expect(stdout).toContain("set relay.send.source to an address of this machine: ");
+    expect(code).toBe(1);
+  });
+
   it("names data.directory for a file in its place", async () => {
     const text = `relay: { ${relay} }\nhttp: { listen: "127.0.0.1:0", webSocketListen: [] }\n${tips}`;
     const error = await refusalOf(`${text}data: { directory: shredway.yaml }\n`);
@@ -208,4 +219,34 @@ ${tips}`;
     service.signal("SIGTERM");
     expect((await service.end()).code).toBe(0);
   });
+});
+
+it("names a part that cannot work at the start, in readiness and in doctor, until a reload completes it", async () => {
+  const port = await freePort();
+  const udp = await freeUdpPort();
+  const text = (tier: string) => `operations: { listen: "127.0.0.1:${port}" }
+relay:
+  listen: "127.0.0.1:${udp}"
+  shredVersion: 1
+  authentication: off
+  sources: [{ name: a, address: 127.0.0.1, tier: ${tier} }]
+  destinations: [{ name: own, address: "192.0.2.1:9", tier: tier-1 }]
+  allowPrivateDestinations: true
+`;
+  const file = fileWith(text("tier-2"));
+  const service = Shredway.run("start", "--config", file);
+  closing({ close: () => service.kill() });
+  const warning = "so tier-1 gets no shreds (destination own)";
+  await service.printed(/so tier-1 gets no shreds \(destination own\)/, "stderr");
+  await service.printed(/^ready /m);
+  const readiness = async () => (await fetch(`http://127.0.0.1:${port}/health/ready`)).text();
+  expect(await readiness()).toContain(warning);
+  const doctor = async () => (await shredwayHere("doctor", "--config", file)).stdout;
+  expect(await doctor()).toContain(warning);
+
+  writeFileSync(file, text("tier-1"));
+  service.signal("SIGHUP");
+  await service.printed(/reloaded sources, destinations and leaders/, "stderr");
+  expect(await readiness()).not.toContain(warning);
+  expect(await doctor()).not.toContain(warning);
 });

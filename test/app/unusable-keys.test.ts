@@ -66,6 +66,7 @@ it("a key with the scope of a newer version affects only itself", async () => {
   const { api_keys: check } = Object.fromEntries(
     checksOf({
       phase: "running",
+      unworkableParts: [],
       lastShredNs: null,
       trafficProblem: null,
       subscriptions: [],

@@ -159,6 +159,11 @@ export function parseEndpoint(text: string, options: { allowPortZero?: boolean }
   return { bytes, port, family: familyOf(bytes) };
 }
 
+/** The endpoint of an IP address with port 0, in the form of formatEndpoint. Throws like parseAddress. */
+export function withPortZero(address: string): string {
+  return formatEndpoint({ bytes: parseAddress(address), port: 0 });
+}
+
 function formatIpv4(bytes: Uint8Array): string {
   return bytes.subarray(12, 16).join(".");
 }

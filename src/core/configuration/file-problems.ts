@@ -13,6 +13,7 @@ import { RepairedFile } from "./repaired-file.ts";
 import { type ConfigProblem, checkConfig } from "./rules.ts";
 import { deriveWebSocketListen } from "./rules-tcp-listeners.ts";
 import { type Config, configSchema, keyDocuments, schemaAt, unwrapSchema } from "./schema.ts";
+import { unworkableParts } from "./unworkable-parts.ts";
 
 type Path = (string | number)[];
 
@@ -178,6 +179,7 @@ export function checkFile({
         repaired.removed.some((one) => startsWith(one, path));
       problems.push(...located.filter((problem) => !isKnown(problem)));
       if (problems.length > 0) return { problems, warnings: [] };
+      warnings.push(...unworkableParts(result.data));
       return { config: result.data, problems, warnings };
     }
     const found = takeProblems(repaired, result.error.issues, written);

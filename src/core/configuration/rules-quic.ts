@@ -1,6 +1,6 @@
 // Rules of the QUIC ingress: it has addresses, and the service can open all of them beside those of the relay.
 //
-// Called by rules.ts.
+// Called by rules.ts; its addresses also by rules-udp-listeners.ts.
 
 import { parseEndpoint } from "../addresses/addresses.ts";
 import { type BoundListener, checkExclusion } from "./bound-listeners.ts";
@@ -10,7 +10,11 @@ type Report = (path: readonly (string | number)[], message: string) => void;
 
 const keys = ["listen", "protectedListen", "swqosOnlyListen"] as const;
 
-function listenersAt(section: string, key: string, addresses: readonly string[]): BoundListener[] {
+export function listenersAt(
+  section: string,
+  key: string,
+  addresses: readonly string[],
+): BoundListener[] {
   return addresses.map((address, index) => ({
     path: [section, key, index],
     place: `${section}.${key}[${index}]`,
@@ -19,11 +23,15 @@ function listenersAt(section: string, key: string, addresses: readonly string[])
   }));
 }
 
+export function quicListenersOf(quic: NonNullable<Config["quic"]>): BoundListener[] {
+  return keys.flatMap((key) => listenersAt("quic", key, quic[key]));
+}
+
 /** The QUIC addresses differ from each other and from those of the relay, which rules.ts compares. */
 export function checkQuic({ http, quic, relay }: Config, report: Report): void {
   if (!quic) return;
   if (!http) report(["quic"], "requires http, because the keys and limits of both are the same");
-  const own = keys.flatMap((key) => listenersAt("quic", key, quic[key]));
+  const own = quicListenersOf(quic);
   if (own.length === 0) {
     report(
       ["quic"],

@@ -21,6 +21,7 @@ import { checkShredstream } from "./rules-shredstream.ts";
 import { checkStreams } from "./rules-streams.ts";
 import { checkSubscribers } from "./rules-subscribers.ts";
 import { checkTcpListeners } from "./rules-tcp-listeners.ts";
+import { checkUdpListeners } from "./rules-udp-listeners.ts";
 import { checkXdp } from "./rules-xdp.ts";
 import type { Config, RelayConfig } from "./schema.ts";
 import { thresholdsOf } from "./schema-delivery.ts";
@@ -345,6 +346,10 @@ export function checkConfig(
     ],
     [["http"], () => checkEngine(config, report)],
     [["http", "quic", "relay.listen"], () => checkQuic(config, report)],
+    [
+      ["http", "tips", "regions", "quic", "delivery", "streams", "relay.listen"],
+      () => checkUdpListeners(config, report),
+    ],
     [["http", "streams", "relay.deshred", "relay.tiers"], () => checkStreams(config, report)],
     [["solana", "nonces"], () => checkNonces(config, report)],
     [["delivery.regions"], () => checkDelivery(config, report)],

@@ -192,7 +192,8 @@ export const relay = z.strictObject({
       expects: `an address and port such as 0.0.0.0:20000 or [::]:20000, or a list of 1 to ${configLimits.listenAddresses}`,
       meaning:
         "Addresses on which the relay receives shreds: one address or a list. Every worker " +
-        "listens on each. Port 0 lets the kernel choose and requires a single worker.",
+        "listens on each. [::] receives IPv6 only; list 0.0.0.0 too for IPv4. Port 0 lets the kernel choose " +
+        "and requires a single worker.",
     },
   ),
   workers: key(integer(1, configLimits.workers).default(1), {

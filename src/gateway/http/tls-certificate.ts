@@ -2,7 +2,7 @@
 //
 // Opened by the composition for HTTP, QUIC and the ShredStream service. It checks the files for changes every two
 // seconds, so a renewal by an ACME client needs no restart. Files that are unusable or do not belong
-// together are logged once, and the last valid certificate stays in use.
+// together are logged once, and the last valid certificate stays in use. An expired one is logged once, too.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -13,7 +13,7 @@ import { readTlsMaterial, type TlsFiles, type TlsMaterial } from "../../core/tls
 const checkMs = 2000;
 
 interface CertificateDependencies {
-  readonly clock: Pick<Clock, "every">;
+  readonly clock: Pick<Clock, "every" | "nowNs">;
   readonly log?: Logger | undefined;
   /** The section of the configuration, for log lines. Default: http. */
   readonly section?: string;
@@ -21,6 +21,7 @@ interface CertificateDependencies {
 
 export class TlsCertificate {
   readonly #files: TlsFiles;
+  readonly #clock: Pick<Clock, "nowNs">;
   readonly #log: Logger | undefined;
   readonly #section: string;
   readonly #timer: Timer;
@@ -28,14 +29,17 @@ export class TlsCertificate {
   #material: TlsMaterial;
   #fingerprint: string;
   #problem: string | null = null;
+  #hasLoggedExpiry = false;
 
   /** Throws like readTlsMaterial. */
   constructor(files: TlsFiles, { clock, log, section = "http" }: CertificateDependencies) {
     this.#files = files;
     this.#section = section;
+    this.#clock = clock;
     this.#log = log;
     this.#fingerprint = this.#presentFingerprint();
     this.#material = readTlsMaterial(files);
+    this.#logExpiry();
     this.#timer = clock.every(checkMs, () => this.#check());
   }
 
@@ -44,9 +48,10 @@ export class TlsCertificate {
     return this.#material;
   }
 
-  /** Why the present files are not used; null: they are. */
+  /** Why the present files are not used, and whether the certificate in use has expired; null: neither. */
   get problem(): string | null {
-    return this.#problem;
+    const problems = [this.#problem, this.#expiry()].filter((one) => one !== null);
+    return problems.length > 0 ? problems.join("; ") : null;
   }
 
   /** `listener` may throw: the old certificate then stays in use. Returns a function that ends it. */
@@ -60,7 +65,25 @@ export class TlsCertificate {
     this.#listeners.clear();
   }
 
+  #expiry(): string | null {
+    const { expiresMs, files } = this.#material;
+    if (expiresMs > Number(this.#clock.nowNs() / 1_000_000n)) return null;
+    const expired = `the TLS certificate ${files.certificate} expired at ${new Date(expiresMs).toISOString()}`;
+    return `${this.#section}: ${expired}, so clients refuse the connection; renew it and replace both files`;
+  }
+
+  #logExpiry(): void {
+    const expiry = this.#expiry();
+    if (expiry !== null && !this.#hasLoggedExpiry) this.#log?.error(expiry);
+    this.#hasLoggedExpiry = expiry !== null;
+  }
+
   #check(): void {
+    this.#follow();
+    this.#logExpiry();
+  }
+
+  #follow(): void {
     const fingerprint = this.#presentFingerprint();
     if (fingerprint === this.#fingerprint) return;
     this.#fingerprint = fingerprint;

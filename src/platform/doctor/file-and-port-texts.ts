@@ -14,6 +14,7 @@ export function modeText(mode: number): string {
 /** Why the service needs the port, by its key or the section of its key. */
 const reasons: Readonly<Record<string, string>> = {
   relay: "Shreds arrive here.",
+  "relay.send.source": "Shreds are sent from here.",
   quic: "Clients of the QUIC ingress send transactions here.",
   delivery: "Ownership challenges are sent from here, and their responses arrive here.",
   http: "The gateway needs free ports.",
@@ -32,6 +33,8 @@ export function portFinding(
   const [section = ""] = key.split(".", 1);
   const reason = reasons[key] ?? reasons[section] ?? "The service listens here.";
   const { ok, fail } = about("listen", reason);
+  if (error === null && key === "relay.send.source")
+    return ok(`${key}: this machine has its address`);
   if (error === null) return ok(`${address} is free`);
   if (owner?.isOwnService) {
     return ok(`${address} is in use by the service of this configuration (process ${owner.pid})`);

@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { renameSync, writeFileSync } from "node:fs";
 import { classifyAddress } from "../../core/addresses/address-classes.ts";
-import { formatAddress, parseEndpoint } from "../../core/addresses/addresses.ts";
+import { formatAddress, parseEndpoint, withPortZero } from "../../core/addresses/addresses.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
 import { messageOf } from "../../core/errors.ts";
 import { describeNative, kernelClock } from "../../relay/data-plane/native.ts";
@@ -155,8 +155,10 @@ function udpPortFacts(
   const quicKeys = ["listen", "protectedListen", "swqosOnlyListen"] as const;
   const proofKeys = http ? (["listen", "listenIpv6"] as const) : [];
   const push = streams?.push;
+  const { source } = relay.send;
   return [
     ...at("relay.listen", relay.listen),
+    ...at("relay.send.source", source === undefined ? [] : [withPortZero(source)]),
     ...quicKeys.flatMap((key) => at(`quic.${key}`, quic?.[key] ?? [])),
     ...proofKeys.flatMap((key) => chosenAt(`delivery.proof.${key}`, delivery.proof[key])),
     ...(push ? chosenAt("streams.push.from", push.from) : []),

@@ -1,5 +1,6 @@
 // TLS listeners: versions, requests, WebSockets, a renewed certificate, and clients that misbehave.
 
+import { X509Certificate } from "node:crypto";
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { get, type RequestOptions } from "node:https";
 import { connect as connectTcp } from "node:net";
@@ -218,6 +219,38 @@ onEveryEngine((engine) => {
       await ended;
       await expect(open(served)).rejects.toThrow(/ECONNREFUSED/);
     });
+  });
+});
+
+describe.skipIf(!hasOpenssl)("an expired certificate (needs openssl)", () => {
+  it("is a problem from its end until it is renewed, and is logged once", async () => {
+    const files = makeCertificate(temporaryFolder(), "old");
+    const endMs = Date.parse(new X509Certificate(readFileSync(files.certificate)).validTo);
+    const clock = new ManualClock(BigInt(endMs - 1000) * 1_000_000n);
+    const { log, lines } = logged();
+    const certificate = closing(new TlsCertificate(files, { clock, log, section: "streams" }));
+    expect(certificate.problem).toBeNull();
+
+    const expected =
+      `streams: the TLS certificate ${files.certificate} expired at ${new Date(endMs).toISOString()}, ` +
+      "so clients refuse the connection; renew it and replace both files";
+    for (let i = 0; i < 3; i++) await clock.advance(2000);
+    expect(certificate.problem).toBe(expected);
+    expect(lines).toEqual([expect.objectContaining({ level: "error", msg: expected })]);
+    const atStart = logged();
+    closing(new TlsCertificate(files, { clock, log: atStart.log, section: "streams" }));
+    expect(atStart.lines.map(({ msg }) => msg)).toEqual([expected]);
+
+    writeFileSync(files.certificate, "broken");
+    await clock.advance(2000);
+    expect(certificate.problem).toMatch(
+      /^streams: the new TLS certificate cannot be used; .*; streams: the TLS/,
+    );
+    const renewed = makeCertificate(temporaryFolder(), "new", { days: 30 });
+    copyFileSync(renewed.key, files.key);
+    copyFileSync(renewed.certificate, files.certificate);
+    await clock.advance(2000);
+    expect(certificate.problem).toBeNull();
   });
 });
 
