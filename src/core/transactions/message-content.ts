@@ -9,6 +9,8 @@ export interface MessageContent {
   /** Static keys, 32 bytes each. Views of the bytes, as `data`. */
   readonly keys: readonly Uint8Array[];
   readonly instructions: readonly InstructionData[];
+  /** Whether it also loads keys from lookup tables. */
+  readonly hasTables: boolean;
 }
 
 interface InstructionData {
@@ -34,7 +36,8 @@ function keysIn(reader: WireReader, count: number): Uint8Array[] {
 function contentOfLegacyOrV0(reader: WireReader): MessageContent {
   reader.take(reader.compact() * signatureBytes);
   const first = reader.byte();
-  reader.take(first === v0Prefix ? 3 : 2);
+  const isV0 = first === v0Prefix;
+  reader.take(isV0 ? 3 : 2);
   const keys = keysIn(reader, reader.compact());
   reader.take(lifetimeBytes);
   const instructions = Array.from({ length: reader.compact() }, () => {
@@ -42,7 +45,7 @@ function contentOfLegacyOrV0(reader: WireReader): MessageContent {
     reader.take(reader.compact());
     return { program, data: reader.take(reader.compact()) };
   });
-  return { keys, instructions };
+  return { keys, instructions, hasTables: isV0 && reader.compact() > 0 };
 }
 
 function bitsOf(bytes: Uint8Array): number {
@@ -65,7 +68,7 @@ function contentOfV1(reader: WireReader): MessageContent {
     reader.take(accounts);
     return { program, data: reader.take(dataBytes) };
   });
-  return { keys, instructions };
+  return { keys, instructions, hasTables: false };
 }
 
 /** null: the bytes are not a transaction. */

@@ -18,9 +18,14 @@ interface Restored {
 
 export type Inspect = (wire: Uint8Array) => TransactionFacts | Promise<TransactionFacts>;
 
-/** Whether it was last submitted as part of a bundle, and not on its own. */
-function isOfBundle({ bundleId, method, options }: SubmissionRecord): boolean {
-  return bundleId !== null && (method !== "sendTransaction" || options.revertProtection);
+/**
+ * Whether it was last submitted as part of a bundle, and not on its own: after that it keeps the id of its
+ * earlier bundle. sendTransaction submits only bundles of one, which have revert protection.
+ */
+function isOfBundle({ bundleId, method, options, signature }: SubmissionRecord): boolean {
+  if (bundleId === null || method === "sendBundle") return bundleId !== null;
+  const mayBeOwnBundle = method === "sendTransaction" && options.revertProtection;
+  return mayBeOwnBundle && bundleId === bundleIdOf([signature]);
 }
 
 /** Groups the records of each bundle, in order. */

@@ -22,7 +22,7 @@ const signatureBytes = 64;
 /** More characters than base64 of a signature has, and than base58 of one can have. */
 const proofCharactersMax = 90;
 
-const noContent: MessageContent = { keys: [], instructions: [] };
+const noContent: MessageContent = { keys: [], instructions: [], hasTables: false };
 
 /** A word of a memo that assigns the tip to the account. */
 export function memoOf(accountId: string): string {

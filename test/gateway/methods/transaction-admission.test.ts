@@ -2,14 +2,15 @@
 
 import { describe, expect, it } from "vitest";
 import type { SubmitMethod } from "../../../src/gateway/submission/types.ts";
-import { GatewayRun } from "../../support/gateway/gateway.ts";
+import { GatewayRun, tipWallet } from "../../support/gateway/gateway.ts";
+import { bob } from "../../support/transactions/chain.ts";
 import {
   one,
   openPairs,
   own,
   paramsOf as paramsOfPair,
 } from "../../support/transactions/nonce-pairs.ts";
-import { base64, tipping } from "../../support/transactions/tipping.ts";
+import { base64, tipping, tippingV0 } from "../../support/transactions/tipping.ts";
 
 const wire = tipping({ tip: 15_000n });
 const second = tipping({ tip: 15_000n, amount: 3n });
@@ -70,6 +71,42 @@ describe("the minimum tip of a method", () => {
     const body = path === "/relayb" ? wire : base64(wire);
     expect((await run.post(body, `${path}?api-key=good`)).text).toMatch(
       /tip_too_low: body: tip 15000 lamports, minimum 20000 lamports for sendTransaction/,
+    );
+  });
+});
+
+describe("a tip address from a lookup table", () => {
+  const hint = "does not count";
+  const plain = { encoding: "base64", skipPreflight: true };
+
+  it("is named as the reason if the tip is missing", async () => {
+    const run = await runWith({});
+    const sent = await run.call("sendTransaction", [
+      base64(tippingV0({}, [tipWallet.publicKey])),
+      plain,
+    ]);
+    expect(sent.text).toMatch(
+      /tip 0 lamports, minimum 10000 lamports, addresses: [\w, ]+; an address from a lookup table does not count"/,
+    );
+    const bundle = [base64(tipping({ tip: 0n })), base64(tippingV0({}, [tipWallet.publicKey]))];
+    expect((await run.call("sendBundle", [bundle])).text).toContain(hint);
+    expect(run.submitted).toEqual([]);
+  });
+
+  it("is not named if the transaction has no table", async () => {
+    const run = await runWith({});
+    for (const unpaid of [tippingV0({ tip: 0n }), tipping({ tip: 0n })]) {
+      const { text } = await run.call("sendTransaction", [base64(unpaid), plain]);
+      expect(text).toContain("tip_missing");
+      expect(text).not.toContain(hint);
+    }
+  });
+
+  it("may be beside one among the transaction's own keys", async () => {
+    const run = await runWith({});
+    const paid = tippingV0({}, [bob.publicKey]);
+    expect((await run.call("sendTransaction", [base64(paid), plain])).body).toHaveProperty(
+      "result",
     );
   });
 });

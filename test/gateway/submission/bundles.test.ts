@@ -64,6 +64,31 @@ it("stay known after one of their transactions was submitted on its own", async 
 const signaturesOf = (facts: readonly TransactionFacts[]) =>
   facts.map(({ signature }) => signature);
 
+const protectedOptions = { mevProtect: false, swqosOnly: false, revertProtection: true };
+
+it.each([
+  { method: "sendBatch", options: {} },
+  { method: "sendAlt", options: { enableFallback: true } },
+  { method: "sendTransaction", options: protectedOptions },
+] as const)(
+  "leave what $method sends on its own alone after a restart",
+  async ({ method, options }) => {
+    const harness = new Harness({}, { routes: builder });
+    const facts = [harness.facts(), harness.facts()] as const;
+    await submitBundle(harness, facts);
+    const request = harness.request(facts[0]);
+    const again = { ...request, method, options: { ...request.options, ...options } };
+    await Promise.all([harness.pipeline.submit(again), harness.clock.advance(100)]);
+    const next = await restarted(harness, facts);
+    await next.clock.advance(10_000);
+    const sent = next.outbound.map(({ transactions }) => signaturesOf(transactions));
+    expect(new Set(sent.flat())).toEqual(new Set([facts[0].signature]));
+    const statuses = next.pipeline.statuses("ann", signaturesOf(facts));
+    await next.clock.advance(100);
+    expect((await statuses).map((status) => status?.method)).toEqual([method, "sendBundle"]);
+  },
+);
+
 type Bundle = readonly [TransactionFacts, ...TransactionFacts[]];
 
 /** Each bundle is known, with all its transactions in order. */

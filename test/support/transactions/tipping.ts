@@ -1,6 +1,7 @@
 // Signed transactions of many kinds with a tip, without a chain.
 
 import {
+  AddressLookupTableAccount,
   type Keypair,
   PublicKey,
   SystemProgram,
@@ -54,13 +55,26 @@ export function tipping(choices: TippingChoices = {}): Uint8Array {
   return Uint8Array.from(transaction.serialize());
 }
 
-export function tippingV0(choices: TippingChoices = {}): Uint8Array {
+function tableOf(addresses: readonly PublicKey[]): AddressLookupTableAccount {
+  const deactivationSlot = 2n ** 64n - 1n;
+  const state = { deactivationSlot, lastExtendedSlot: 0, lastExtendedSlotStartIndex: 0 };
+  return new AddressLookupTableAccount({
+    key: new PublicKey(new Uint8Array(32).fill(9)),
+    state: { ...state, addresses: [...addresses] },
+  });
+}
+
+/** `tabled`: the addresses of a lookup table. */
+export function tippingV0(
+  choices: TippingChoices = {},
+  tabled: readonly PublicKey[] = [],
+): Uint8Array {
   const from = choices.from ?? alice;
   const message = new TransactionMessage({
     payerKey: from.publicKey,
     recentBlockhash: blockhash,
     instructions: instructionsOf(choices),
-  }).compileToV0Message([]);
+  }).compileToV0Message(tabled.length === 0 ? [] : [tableOf(tabled)]);
   const transaction = new VersionedTransaction(message);
   transaction.sign([from]);
   return transaction.serialize();
