@@ -1,6 +1,7 @@
 // Splits the bytes of a stream into gRPC messages.
 //
-// Used by both sides of a call with streams. A message is bounded in size and must not be compressed.
+// Used by both sides of a call with streams. A message is bounded in size. Its reader decompresses it, if it may be
+// compressed.
 
 import { frameHeaderBytes, GrpcError } from "./status.ts";
 
@@ -9,13 +10,21 @@ const joinedBytes = 8 * 1024;
 
 export class FrameReader {
   readonly #messageBytesMax: number;
+  readonly #mayBeCompressed: boolean;
+  #isCompressed = false;
   #received: Buffer[] = [];
   #receivedBytes = 0;
   /** The next message is read when this many bytes have arrived. */
   #needed = frameHeaderBytes;
 
-  constructor(messageBytesMax: number) {
+  constructor(messageBytesMax: number, mayBeCompressed = false) {
     this.#messageBytesMax = messageBytesMax;
+    this.#mayBeCompressed = mayBeCompressed;
+  }
+
+  /** The message that was returned last is compressed. */
+  get isCompressed(): boolean {
+    return this.#isCompressed;
   }
 
   /** Adds received bytes. The messages are views of them. Throws GrpcError at an invalid message. */
@@ -31,6 +40,7 @@ export class FrameReader {
       this.#receivedBytes = rest.length;
       if (rest.length < this.#needed) return;
       const message = rest.subarray(frameHeaderBytes, this.#needed);
+      this.#isCompressed = rest.readUInt8(0) !== 0;
       rest = rest.subarray(this.#needed);
       yield message;
     }
@@ -50,7 +60,7 @@ export class FrameReader {
 
   #neededBy(rest: Buffer): number {
     if (rest.length < frameHeaderBytes) return frameHeaderBytes;
-    if (rest.readUInt8(0) !== 0) {
+    if (rest.readUInt8(0) !== 0 && !this.#mayBeCompressed) {
       throw new GrpcError("UNIMPLEMENTED", "expected uncompressed messages, got a compressed one");
     }
     const length = rest.readUInt32BE(1);

@@ -23,6 +23,7 @@ import { messageOf, ShredwayError } from "../errors.ts";
 import { KeyedBudgets } from "../keyed-budgets.ts";
 import type { RateLimit } from "../rate-budget.ts";
 import type { TlsMaterial } from "../tls-material.ts";
+import { decompressFor, responseHeaders } from "./compression.ts";
 import { GrpcStream } from "./grpc-stream.ts";
 import { ProtobufError } from "./protobuf.ts";
 import {
@@ -340,7 +341,11 @@ export class GrpcServer {
           const detail = `expected at most ${requestBytesMax} bytes, got ${length}`;
           throw new GrpcError("RESOURCE_EXHAUSTED", detail);
         }
-        return handler({ message: unframeMessage(Buffer.concat(chunks)), peer, headers });
+        const decompress = decompressFor(headers);
+        const message = unframeMessage(Buffer.concat(chunks), (body) =>
+          decompress(body, requestBytesMax),
+        );
+        return handler({ message, peer, headers });
       });
     });
   }
@@ -434,10 +439,7 @@ export class GrpcServer {
   #respond(stream: ServerHttp2Stream, response: Uint8Array, caller: Caller): void {
     if (stream.destroyed || stream.closed) return;
     this.#options.onOutcome?.({ ...caller, status: "OK", detail: "" });
-    stream.respond(
-      { ":status": 200, "content-type": "application/grpc" },
-      { waitForTrailers: true },
-    );
+    stream.respond(responseHeaders, { waitForTrailers: true });
     stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
     stream.end(frameMessage(response));
   }
@@ -477,8 +479,7 @@ function peerOf({ remoteAddress }: Pick<Socket, "remoteAddress">): string {
 function refuse(stream: ServerHttp2Stream, { status, detail }: GrpcError): void {
   stream.respond(
     {
-      ":status": 200,
-      "content-type": "application/grpc",
+      ...responseHeaders,
       "grpc-status": String(numberOfStatus(status)),
       "grpc-message": encodeGrpcMessage(detail),
     },

@@ -5,6 +5,7 @@
 
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { Clock } from "../clock.ts";
+import { decompressFor, responseHeaders } from "./compression.ts";
 import { MessageQueue } from "./message-queue.ts";
 import { type RequestPace, RequestReader } from "./request-reader.ts";
 import { encodeGrpcMessage, type GrpcError, type GrpcStatus, numberOfStatus } from "./status.ts";
@@ -108,6 +109,7 @@ export class GrpcStream {
     this.#requests = new RequestReader({
       stream: this.#stream,
       requestBytesMax,
+      decompress: decompressFor(this.headers),
       pace,
       onMessage,
       onEnd,
@@ -154,10 +156,7 @@ export class GrpcStream {
     );
     this.#stream.on("close", () => timer.cancel());
     if (!this.#hasResponded) {
-      this.#stream.respond(
-        { ":status": 200, "content-type": "application/grpc", ...trailers },
-        { endStream: true },
-      );
+      this.#stream.respond({ ...responseHeaders, ...trailers }, { endStream: true });
       return;
     }
     // The client closes its side when it has read them. A reset could overtake them.
@@ -175,10 +174,7 @@ export class GrpcStream {
 
   #respond(): void {
     this.#hasResponded = true;
-    this.#stream.respond(
-      { ":status": 200, "content-type": "application/grpc" },
-      { waitForTrailers: true },
-    );
+    this.#stream.respond(responseHeaders, { waitForTrailers: true });
   }
 
   #finish(status: GrpcStatus, detail: string): void {

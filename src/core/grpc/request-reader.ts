@@ -5,7 +5,9 @@
 
 import type { ServerHttp2Stream } from "node:http2";
 import type { RateBudget } from "../rate-budget.ts";
+import type { Decompress } from "./compression.ts";
 import { FrameReader } from "./frame-reader.ts";
+import { GrpcError } from "./status.ts";
 
 /** The rate of a call. */
 export interface RequestPace {
@@ -21,6 +23,7 @@ export interface RequestPace {
 interface RequestReaderOptions {
   readonly stream: ServerHttp2Stream;
   readonly requestBytesMax: number;
+  readonly decompress: Decompress;
   /** Absent: every request is handled at once. */
   readonly pace?: RequestPace | undefined;
   readonly onMessage: (message: Uint8Array) => void;
@@ -30,13 +33,18 @@ interface RequestReaderOptions {
   readonly guard: (act: () => void) => void;
 }
 
+interface Received {
+  readonly bytes: Uint8Array;
+  readonly isCompressed: boolean;
+}
+
 export class RequestReader {
   readonly #options: RequestReaderOptions;
   readonly #frames: FrameReader;
   /** Requests of the chunk that was read last. */
   #rest: Iterator<Uint8Array> | null = null;
   /** The request that waits for its turn. */
-  #next: Uint8Array | null = null;
+  #next: Received | null = null;
   #cancelTurn: (() => void) | null = null;
   #isHeld = false;
   /** The client sends no more; requests may still wait. */
@@ -46,7 +54,7 @@ export class RequestReader {
   constructor(options: RequestReaderOptions) {
     const { stream, requestBytesMax } = options;
     this.#options = options;
-    this.#frames = new FrameReader(requestBytesMax);
+    this.#frames = new FrameReader(requestBytesMax, true);
     stream.on("data", (chunk: Buffer) => {
       if (this.#isClosed) return;
       this.#rest = this.#frames.add(chunk);
@@ -114,14 +122,36 @@ export class RequestReader {
         return;
       }
       this.#next = null;
-      for (const { budget, costOf } of budgets) budget.spend(costOf(request.length));
-      onMessage(request);
+      const spend = (bytes: number): void => {
+        for (const { budget, costOf } of budgets) budget.spend(costOf(bytes));
+      };
+      onMessage(this.#contentOf(request, spend));
     }
   }
 
-  #read(): Uint8Array | null {
+  /** Spends the longer one of what was received and its content, or the longest content if it is invalid. */
+  #contentOf({ bytes, isCompressed }: Received, spend: (bytes: number) => void): Uint8Array {
+    const { decompress, requestBytesMax } = this.#options;
+    if (!isCompressed) {
+      spend(bytes.length);
+      return bytes;
+    }
+    try {
+      const content = decompress(bytes, requestBytesMax);
+      spend(Math.max(bytes.length, content.length));
+      return content;
+    } catch (error) {
+      const isUnknown = error instanceof GrpcError && error.status === "UNIMPLEMENTED";
+      spend(isUnknown ? bytes.length : requestBytesMax);
+      throw error;
+    }
+  }
+
+  #read(): Received | null {
     const next = this.#rest?.next();
-    if (next?.done === false) return next.value;
+    if (next?.done === false) {
+      return { bytes: next.value, isCompressed: this.#frames.isCompressed };
+    }
     this.#rest = null;
     return null;
   }

@@ -114,12 +114,13 @@ export function frameMessage(...parts: readonly Uint8Array[]): Buffer {
   return framed;
 }
 
-/** The single message of a call without streaming. Throws GrpcError. */
-export function unframeMessage(body: Buffer): Buffer {
+/** The single message of a call without streaming. Absent `decompress`: it must not be compressed. Throws GrpcError. */
+export function unframeMessage(body: Buffer, decompress?: (body: Buffer) => Buffer): Buffer {
   if (body.length < frameHeaderBytes) {
     throw new GrpcError("INTERNAL", `expected one message, got ${body.length} bytes`);
   }
-  if (body.readUInt8(0) !== 0) {
+  const isCompressed = body.readUInt8(0) !== 0;
+  if (isCompressed && !decompress) {
     throw new GrpcError("UNIMPLEMENTED", "expected an uncompressed message, got a compressed one");
   }
   const length = body.readUInt32BE(1);
@@ -129,5 +130,6 @@ export function unframeMessage(body: Buffer): Buffer {
       `expected one message of ${length} bytes, got ${body.length - frameHeaderBytes} bytes`,
     );
   }
-  return body.subarray(frameHeaderBytes);
+  const message = body.subarray(frameHeaderBytes);
+  return isCompressed && decompress ? decompress(message) : message;
 }

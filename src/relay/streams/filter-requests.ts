@@ -25,7 +25,8 @@ export interface FilteredCallOptions {
   readonly call: GrpcStream;
   readonly subscription: Subscription;
   readonly hub: StreamHub;
-  readonly limits: FilterLimits;
+  /** As they are now: a reload changes them. */
+  readonly limits: () => FilterLimits;
   /** The rate of its requests. */
   readonly pace: RequestPace;
   /** The first slot of the history that the client wants; undefined: its stream begins live. */
@@ -86,7 +87,7 @@ export class FilterRequests<Request extends FilterRequest> {
         return;
       }
       const present = this.#newest.filters;
-      checkFilters(filters, { present, others: slots.length, hub, limits });
+      checkFilters(filters, { present, others: slots.length, hub, limits: limits() });
       this.#newest = request;
       attachment.setFilters(filters, () => {
         this.#present = request;

@@ -383,7 +383,7 @@ export class StreamService implements SocketHost, PushHost {
     if (dialect === "entries") {
       return new EntriesCall({ call, subscription, hub, encoder: this.#entriesEncoder, pace });
     }
-    const limits = this.filterLimits();
+    const limits = () => this.filterLimits();
     if (dialect === "preprocessed" || dialect === "transactions") {
       const encoder = this.#transactionEncoders[dialect];
       return new TransactionCall({ call, subscription, hub, encoder, limits, pace, fromSlot });

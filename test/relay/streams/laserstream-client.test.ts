@@ -2,7 +2,7 @@
 // own code.
 
 import { createRequire } from "node:module";
-import type { SubscribePreprocessedUpdate } from "helius-laserstream";
+import type { LaserstreamConfig, SubscribePreprocessedUpdate } from "helius-laserstream";
 import { describe, expect, it } from "vitest";
 import { encodeBase58 } from "../../../src/core/base58.ts";
 import { closing } from "../../support/closing.ts";
@@ -28,17 +28,33 @@ function stockClient(): typeof import("helius-laserstream") | undefined {
 
 const client = stockClient();
 
-async function subscribed({ service }: RunningStreams, apiKey: string, maxReconnectAttempts = 0) {
+async function subscribed(
+  { service }: RunningStreams,
+  apiKey: string,
+  {
+    maxReconnectAttempts = 0,
+    channelOptions,
+    more = [],
+  }: Pick<LaserstreamConfig, "maxReconnectAttempts" | "channelOptions"> & {
+    /** Accounts that the filter includes beside the first one. */
+    readonly more?: readonly string[];
+  } = {},
+) {
   if (!client) throw new Error("expected the package helius-laserstream");
   const seen = Array.of<SubscribePreprocessedUpdate>();
   const errors = Array.of<string>();
-  const include = [encodeBase58(accountOf(1))];
+  const include = [encodeBase58(accountOf(1)), ...more];
   const request = {
     transactions: {
       mine: { vote: false, accountInclude: include, accountExclude: [], accountRequired: [] },
     },
   };
-  const config = { apiKey, endpoint: `http://${service.address}`, maxReconnectAttempts };
+  const config = {
+    apiKey,
+    endpoint: `http://${service.address}`,
+    maxReconnectAttempts,
+    ...(channelOptions && { channelOptions }),
+  };
   const handle = await client.subscribePreprocessed(
     config,
     request,
@@ -80,9 +96,30 @@ describe.skipIf(!client)("helius-laserstream", () => {
     await until(() => running.service.status().ends.get("client") === 1, "the end");
   });
 
+  it.each(["gzip", "zstd"] as const)(
+    "receives transactions if it compresses with %s",
+    async (name) => {
+      const running = await runningStreams("accountsMax: 3000");
+      const more = Array.from({ length: 2500 }, (_, i) => {
+        const account = Buffer.alloc(32, 255);
+        account.writeUInt32LE(i * 7919);
+        return encodeBase58(account);
+      });
+      const channelOptions = {
+        "grpc.default_compression_algorithm": client?.CompressionAlgorithms[name],
+      };
+      const { seen, errors } = await subscribed(running, "alice", { channelOptions, more });
+      await until(() => running.service.status().filters.accounts === 2501, "the filter");
+      await inForce(running, 1);
+      running.send(slotOf(120n, [batchOf([transactionOf([accountOf(1)])])]));
+      await until(() => seen.some(({ transaction }) => transaction?.slot === "120"), "it");
+      expect(errors).toEqual([]);
+    },
+  );
+
   it("is refused with an unknown key", async () => {
     const running = await runningStreams();
-    await subscribed(running, "mallory", 1).catch(() => undefined);
+    await subscribed(running, "mallory", { maxReconnectAttempts: 1 }).catch(() => undefined);
     await until(() => (running.service.status().refusals.get("UNAUTHENTICATED") ?? 0) > 0, "it");
     expect(running.service.status().accounts).toEqual([]);
   });

@@ -27,8 +27,10 @@ const { default: Client }: typeof import("@triton-one/yellowstone-grpc") = creat
 /** Numbers of Yellowstone's SlotStatus. */
 const slotStatus = { firstShredReceived: 3, completed: 4 } as const;
 
-async function connected({ service }: RunningStreams, key = "alice") {
-  const client = new Client(`http://${service.address}`, key, undefined);
+type ChannelOptions = ConstructorParameters<typeof Client>[2];
+
+async function connected({ service }: RunningStreams, key = "alice", options?: ChannelOptions) {
+  const client = new Client(`http://${service.address}`, key, options);
   await client.connect();
   return client;
 }
@@ -54,6 +56,24 @@ describe("@triton-one/yellowstone-grpc", () => {
     await expect(client.getBlockHeight()).rejects.toThrow("failed");
     await expect(client.getLatestBlockhash()).rejects.toThrow("failed");
     expect(running.service.status().refusals).toEqual(new Map([["UNAVAILABLE", 2]]));
+  });
+
+  it.each([
+    ["gzip", 0],
+    ["zstd", 1],
+  ])("makes its calls if it compresses with %s", async (_, grpcDefaultCompressionAlgorithm) => {
+    const running = await runningStreams();
+    const client = await connected(running, "alice", { grpcDefaultCompressionAlgorithm });
+    expect((await client.ping(5)).count).toBe(5);
+    const stream = await client.subscribeDeshred();
+    const { updates, errors } = collect(stream);
+    const everything = { accountInclude: [], accountExclude: [], accountRequired: [] };
+    stream.write({ deshredTransactions: { all: everything }, slots: {} });
+    await until(() => running.service.status().filters.filters === 1, "the filter");
+    await until(() => running.service.status().filters.isCurrent, "the filters");
+    running.send(slotOf(120n, [batchOf([transactionOf()])]));
+    await until(() => updates.some((one) => one.deshredTransaction), "the transaction");
+    expect(errors).toEqual([]);
   });
 
   it("learns the first slot that can be replayed", async () => {

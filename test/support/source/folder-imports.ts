@@ -10,10 +10,11 @@ export const folderImports: Readonly<Record<string, Readonly<Record<string, read
       "": [],
       addresses: [""],
       configuration: ["", "addresses"],
-      grpc: ["", "addresses"],
+      grpc: ["", "addresses", "zstd"],
       "json-rpc": [""],
       quic: ["", "transactions"],
       transactions: [""],
+      zstd: [],
     },
     relay: {
       "": ["data-plane", "leaders", "multicast", "shredstream"],

@@ -1,0 +1,43 @@
+// Limits of filters that a reload changes, for streams that are open.
+
+import { describe, expect, it } from "vitest";
+import { encodeBase58 } from "../../../src/core/base58.ts";
+import { parseConfig } from "../../../src/core/configuration/configuration.ts";
+import { until } from "../../support/network/udp-receiver.ts";
+import { runningStreams, subscribeDeshred } from "../../support/streams/stream-clients.ts";
+import { accountOf } from "../../support/streams/stream-relay.ts";
+import { inForce } from "../../support/streams/stream-sockets.ts";
+
+function reloaded(section: string) {
+  return parseConfig(
+    `relay: { shredVersion: 1, authentication: off, sources: [ { name: a, address: 127.0.0.2, tier: tier-1 } ] }
+http: { listen: "127.0.0.1:0" }
+tips: { addresses: [ "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5" ] }
+streams: { listen: "127.0.0.1:0", ${section} }`,
+    "a.yaml",
+  ).streams;
+}
+
+const requestOf = (accounts: number) => ({
+  deshred_transactions: {
+    mine: {
+      account_include: Array.from({ length: accounts }, (_, i) => encodeBase58(accountOf(i))),
+    },
+  },
+});
+
+describe("a reload", () => {
+  it("changes the limits of streams that are open", async () => {
+    const running = await runningStreams("accountsMax: 2");
+    const { service } = running;
+    const { call } = subscribeDeshred(service.address, requestOf(2));
+    await inForce(running, 1);
+    service.apply(reloaded("accountsMax: 4"));
+    call.write(requestOf(4));
+    await until(() => service.status().filters.accounts === 4, "the new filter");
+    service.apply(reloaded("accountsMax: 3"));
+    call.write(requestOf(4));
+    await until(() => service.status().ends.get("refused") === 1, "the end");
+    expect(service.status().refusals).toEqual(new Map([["INVALID_ARGUMENT", 1]]));
+  });
+});
