@@ -301,6 +301,7 @@ async function openShreds({
     ...(nodes && {
       refreshAddresses: () => nodes.refresh(),
       regionProblem: (region: string) => nodes.regionProblem(region),
+      isServedElsewhere: (region: string) => nodes.isServedElsewhere(region),
     }),
     clock,
     tierClock,

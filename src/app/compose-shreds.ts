@@ -51,6 +51,8 @@ interface ShredSalesOptions {
   readonly refreshAddresses?: () => Promise<void>;
   /** Why no node sends to a region; absent: the database is not shared. */
   readonly regionProblem?: (region: string) => string | null;
+  /** Whether another node sends to a region; absent: the database is not shared. */
+  readonly isServedElsewhere?: (region: string) => boolean;
   readonly clock: Clock;
   readonly tierClock: Clock;
   readonly log: Logger;
@@ -87,7 +89,7 @@ function ownTest(
 }
 
 async function openDestinations(
-  { config, store, relay, regionProblem, clock, log }: ShredSalesOptions,
+  { config, store, relay, regionProblem, isServedElsewhere, clock, log }: ShredSalesOptions,
   leases: LeaseCounts,
   opened: { close(): void | Promise<void> }[],
 ): Promise<{ challenges: ChallengeSocket; destinations: AccountDestinations }> {
@@ -114,6 +116,7 @@ async function openDestinations(
       openProbe: (address, datagram) => ReachabilityProbe.open(address, datagram),
       isOwnListener: ownTest(config, listeners, clock),
       regionProblem: (region) => regionProblem?.(region) ?? null,
+      isServedElsewhere: (region) => isServedElsewhere?.(region) ?? false,
       countLeases: (accountId) => leases.of?.(accountId) ?? 0,
     },
     destinationSettingsOf(config),

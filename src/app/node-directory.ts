@@ -89,10 +89,14 @@ export class NodeDirectory {
 
   /** Why nothing is sent to the destinations of a region; null: a running node has this region. */
   regionProblem(region: string): string | null {
-    const isServed =
-      this.#own.region === region ||
-      this.#others.some(({ isRunning, settings }) => isRunning && settings.region === region);
+    const isServed = this.#own.region === region || this.isServedElsewhere(region);
     return isServed ? null : `no node of region ${region} is running`;
+  }
+
+  /** Whether another running node sends to the destinations of a region, and this node does not. */
+  isServedElsewhere(region: string): boolean {
+    if (this.#own.region === region) return false;
+    return this.#others.some(({ isRunning, settings }) => isRunning && settings.region === region);
   }
 
   /** Shred-tip addresses that any node has, or had when it stopped. */

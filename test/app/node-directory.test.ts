@@ -109,9 +109,14 @@ describe("the node directory", () => {
     const nyc = await shared.open("nyc", { region: "new-york" });
     const fra = await shared.open("fra");
     expect(["frankfurt", "new-york"].map((one) => fra.regionProblem(one))).toEqual([null, null]);
+    expect(["frankfurt", "new-york"].map((one) => fra.isServedElsewhere(one))).toEqual([
+      false,
+      true,
+    ]);
     shared.running.delete("node nyc");
     await nyc.close();
     await fra.refresh();
+    expect(fra.isServedElsewhere("new-york")).toBe(false);
     expect(fra.regionProblem("new-york")).toBe("no node of region new-york is running");
     expect(fra.regionProblem("frankfurt")).toBeNull();
     await fra.close();

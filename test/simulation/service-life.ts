@@ -208,6 +208,7 @@ async function openSales(
       isOwnListener: ({ bytes, port }) =>
         port === listener.port && Buffer.compare(bytes, listener.bytes) === 0,
       regionProblem: () => null,
+      isServedElsewhere: () => false,
       countLeases: () => 0,
     },
     destinationSettingsOf(config),

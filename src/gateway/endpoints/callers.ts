@@ -269,6 +269,16 @@ export class Callers {
     return text === undefined ? null : this.#keyFor(text, this.#originOf(head));
   }
 
+  /**
+   * For open WebSockets: whether the key with that id is valid now from this address, with one of `scopes`. Counts
+   * neither a use nor a failure.
+   */
+  isValid(keyId: string, head: HttpHead, wanted: readonly Scope[]): boolean {
+    const key = this.#keys.get(keyId, this.#clock.nowNs());
+    if (!key || !wanted.some((scope) => key.scopes.includes(scope))) return false;
+    return this.#mayUse(key, this.#originOf(head));
+  }
+
   /** For WebSockets: returns a key with one of `scopes`, or the refusal. */
   authorise(head: HttpHead, scopes: readonly Scope[]): { readonly key: ApiKey } | HttpResponse {
     const { key, refusal } = this.find(head, new Query(head.query), false);

@@ -142,6 +142,7 @@ export class Gateway {
       submissions,
       report,
       authorise: (head) => this.#callers.authorise(head, ["submit", "batch"]),
+      isKeyValid: (id, head) => this.#callers.isValid(id, head, ["submit", "batch"]),
       countHandshake: this.#countHandshake,
       checkSignature: (what, signature) => checkedSignature({ dependencies }, what, signature),
     });
@@ -464,18 +465,18 @@ export class Gateway {
   /** Calls over a WebSocket have the same methods and limits as over HTTP. */
   #subscriptions(takesLongFilters: boolean): WebSocketRoute {
     const { clock, sockets, streams } = this.#dependencies;
-    const { report } = this;
     const contextOf = (caller: { readonly key: ApiKey; readonly query: Query }): RequestContext =>
       this.contextOf(caller.key, caller.query);
     return subscriptionRoute({
       node: sockets,
       authorise: (head) => this.#callers.authorise(withSocketKeys(head), scopes),
+      isKeyValid: (id, head) => this.#callers.isValid(id, head, scopes),
       clock,
       ...(streams && { streams }),
       addressOf: (head) => this.#callers.addressOf(head),
       takesLongFilters,
       countHandshake: this.#countHandshake,
-      report,
+      report: this.report,
       admit: (caller, method) => contextOf(caller).admit(method),
       ended: this.#ended,
       dispatch: (caller, method, params) => contextOf(caller).dispatch(method, params),

@@ -1,7 +1,7 @@
 // /status: a WebSocket that pushes every new event of an account's transactions.
 //
 // gateway.ts passes it to the HTTP server. A client may filter by signatures. The server closes
-// clients that read too slowly; a revoked or expired key closes its feeds.
+// clients that read too slowly; a revoked or expired key closes its feeds within a second.
 
 import type {
   FilterSet,
@@ -30,6 +30,7 @@ import type { Ingress, Submissions, TimelineEvent } from "../submission/types.ts
 import { handshakeRefusal, pauseRefusal, prefixOf, refusalAnswer } from "./answers.ts";
 import { HandshakePauses } from "./handshake-pauses.ts";
 import { checkNames, keyName, Query } from "./query.ts";
+import { closeForKey, type IsKeyValid, SocketKeyChecks } from "./socket-key-checks.ts";
 
 export const feedsPerKeyMax = 8;
 export const signaturesMax = 256;
@@ -41,13 +42,12 @@ const messageLimits = {
   bytesPerSecond: 64 * 1024,
 } as const;
 const backpressureBytesMax = 1024 * 1024;
-/** Minimum interval between two checks of a key. */
-const recheckNs = 1_000_000_000n;
 
 interface StatusFeedDependencies {
   readonly clock: Clock;
   readonly submissions: Pick<Submissions, "subscribe">;
   readonly authorise: Authorise;
+  readonly isKeyValid: IsKeyValid;
   /** Counts a handshake against the key's limit. Throws ShredwayError "rate_limited". */
   readonly countHandshake: (key: ApiKey) => void;
   /** Throws ShredwayError "value_invalid" for an invalid signature. */
@@ -57,10 +57,8 @@ interface StatusFeedDependencies {
 
 interface Feed {
   readonly key: ApiKey;
-  readonly head: HttpHead;
   /** null: all signatures of the account. */
   signatures: ReadonlySet<string> | null;
-  checkedNs: bigint;
   stop: () => void;
 }
 
@@ -73,9 +71,11 @@ export class StatusFeed implements WebSocketRoute {
   readonly #feeds = new Map<WebSocketPeer, Feed>();
   readonly #perKey = new Map<string, number>();
   readonly #pauses = new HandshakePauses();
+  readonly #keyChecks: SocketKeyChecks;
 
   constructor(dependencies: StatusFeedDependencies) {
     this.#dependencies = dependencies;
+    this.#keyChecks = new SocketKeyChecks(dependencies);
   }
 
   get count(): number {
@@ -104,14 +104,14 @@ export class StatusFeed implements WebSocketRoute {
   open(peer: WebSocketPeer, head: HttpHead): void {
     const found = this.#dependencies.authorise(head);
     if (!("key" in found)) {
-      peer.close(1008, "the API key is no longer valid");
+      closeForKey(peer);
       return;
     }
     const { key } = found;
     this.#perKey.set(key.id, (this.#perKey.get(key.id) ?? 0) + 1);
-    const checkedNs = this.#dependencies.clock.monotonicNs();
-    const feed: Feed = { key, head, signatures: null, checkedNs, stop: () => undefined };
+    const feed: Feed = { key, signatures: null, stop: () => undefined };
     this.#feeds.set(peer, feed);
+    this.#keyChecks.add(peer, { keyId: key.id, head });
     feed.stop = this.#dependencies.submissions.subscribe(key.accountId, (signature, event) =>
       this.#push(peer, signature, event),
     );
@@ -139,6 +139,7 @@ export class StatusFeed implements WebSocketRoute {
     const feed = this.#feeds.get(peer);
     if (!feed) return;
     this.#feeds.delete(peer);
+    this.#keyChecks.remove(peer);
     feed.stop();
     const left = (this.#perKey.get(feed.key.id) ?? 1) - 1;
     if (left > 0) this.#perKey.set(feed.key.id, left);
@@ -156,7 +157,7 @@ export class StatusFeed implements WebSocketRoute {
     const notice: RateLimitNotice = { rateLimited: facts };
     const text = writeJson(notice);
     for (const [peer, feed] of this.#feeds) {
-      if (feed.key.accountId === accountId) this.#send(peer, feed, text);
+      if (feed.key.accountId === accountId) peer.send(text);
     }
   }
 
@@ -181,19 +182,6 @@ export class StatusFeed implements WebSocketRoute {
     const feed = this.#feeds.get(peer);
     if (!feed || feed.signatures?.has(signature) === false) return;
     const update: StatusUpdate<WrittenInteger> = { signature, event: eventJson(event, null) };
-    this.#send(peer, feed, writeJson(update));
-  }
-
-  #send(peer: WebSocketPeer, feed: Feed, text: string): void {
-    if (this.#isKeyValid(feed)) peer.send(text);
-    else peer.close(1008, "the API key is no longer valid");
-  }
-
-  /** Revoked and expired keys get no events after a second. */
-  #isKeyValid(feed: Feed): boolean {
-    const nowNs = this.#dependencies.clock.monotonicNs();
-    if (nowNs - feed.checkedNs < recheckNs) return true;
-    feed.checkedNs = nowNs;
-    return "key" in this.#dependencies.authorise(feed.head);
+    peer.send(writeJson(update));
   }
 }

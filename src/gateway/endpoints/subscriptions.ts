@@ -29,6 +29,7 @@ import { HandshakePauses } from "./handshake-pauses.ts";
 import { messageCost } from "./message-cost.ts";
 import { checkNames, Query } from "./query.ts";
 import { submissionNames } from "./request-context.ts";
+import { type IsKeyValid, SocketKeyChecks } from "./socket-key-checks.ts";
 import {
   type SessionLimits,
   SubscriptionSession,
@@ -78,6 +79,7 @@ export interface SubscriptionOptions {
   /** null: every subscription is refused with "upstream_missing". */
   readonly node: NodeSockets | null;
   readonly authorise: Authorise;
+  readonly isKeyValid: IsKeyValid;
   readonly clock: Clock;
   /** Counts a handshake against the key's limit. Throws ShredwayError "rate_limited". */
   readonly countHandshake: (key: ApiKey) => void;
@@ -115,10 +117,12 @@ class Sockets {
   readonly #counts = new Map<string, number>();
   readonly #pauses = new HandshakePauses();
   readonly #budgets: KeyedBudgets;
+  readonly #keyChecks: SocketKeyChecks;
 
   constructor(options: SubscriptionOptions) {
     this.#options = options;
     this.#budgets = new KeyedBudgets(keyMessageRate, options.clock);
+    this.#keyChecks = new SocketKeyChecks(options);
     this.#limits = { ...defaults, ...options.limits };
   }
 
@@ -159,6 +163,11 @@ class Sockets {
       session: this.#newSession(peer, caller),
       streams: undefined,
     });
+    this.#keyChecks.add(peer, {
+      keyId: caller.key.id,
+      head,
+      isCheckedElsewhere: () => this.#connections.get(peer)?.streams?.hasOpen ?? false,
+    });
   }
 
   exceeded(peer: WebSocketPeer): void {
@@ -169,11 +178,7 @@ class Sockets {
   message(peer: WebSocketPeer, text: string): void {
     const connection = this.#connections.get(peer);
     if (!connection) return;
-    if (!this.#isStillAllowed(connection)) {
-      peer.close(1008, "the API key is no longer valid");
-    } else {
-      connection.session.message(text);
-    }
+    if (this.#keyChecks.check(peer)) connection.session.message(text);
   }
 
   /** Why the message is not read: all sockets of the key share a rate. */
@@ -189,16 +194,11 @@ class Sockets {
     this.#connections.get(peer)?.streams?.drained();
   }
 
-  /** The key may have been revoked or have expired since. */
-  #isStillAllowed({ caller, head }: Connection): boolean {
-    const answer = this.#options.authorise(head);
-    return !("status" in answer) && answer.key.id === caller.key.id;
-  }
-
   closed(peer: WebSocketPeer): void {
     const connection = this.#connections.get(peer);
     if (!connection) return;
     this.#connections.delete(peer);
+    this.#keyChecks.remove(peer);
     const { id } = connection.caller.key;
     const left = (this.#counts.get(id) ?? 1) - 1;
     if (left > 0) this.#counts.set(id, left);

@@ -91,6 +91,11 @@ export class SocketStreams {
     });
   }
 
+  /** Whether a subscription is open. The end of its key then closes the socket with the stream's reason. */
+  get hasOpen(): boolean {
+    return this.#open.size > 0;
+  }
+
   /** Nothing waits in the socket any more. */
   drained(): void {
     this.#connection.flush();

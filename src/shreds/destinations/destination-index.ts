@@ -6,7 +6,7 @@
 import { type Endpoint, formatEndpoint, parseEndpoint } from "../../core/addresses/addresses.ts";
 import { hasProof } from "./destination-rules.ts";
 import type { AccountDestination, PauseReason } from "./destination-types.ts";
-import { ErrorRun, type Round, remindersOf } from "./ownership-proof.ts";
+import { ErrorRun, firstRoundMs, type Round, remindersOf } from "./ownership-proof.ts";
 
 /** null: edited manually, and not in the form of formatEndpoint. */
 function endpointOf(text: string): Endpoint | null {
@@ -68,12 +68,17 @@ export class Entry {
     return this.#destination.recovered ? "also recovered shreds" : "shreds";
   }
 
-  /** Time of the next challenge that needs no request; null: none. */
-  nextChallengeMs(nowMs: number): number | null {
+  /**
+   * Time of the next challenge that needs no request; null: none. `isElsewhere`: the relay of another node sends
+   * it.
+   */
+  nextChallengeMs(nowMs: number, isElsewhere: boolean): number | null {
     if (this.refusal !== null) return null;
     const ofRound = this.round?.isOpen(nowMs) ? this.round.nextSendMs : null;
     const after = Math.max(nowMs, this.remindedMs);
     const reminder = remindersOf(this.#destination).find((atMs) => atMs > after) ?? null;
+    if (isElsewhere && ofRound === null && reminder === null)
+      return firstRoundMs(this.#destination, nowMs);
     return ofRound === null || reminder === null
       ? (ofRound ?? reminder)
       : Math.min(ofRound, reminder);

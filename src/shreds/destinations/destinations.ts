@@ -46,6 +46,7 @@ import {
   RoundLimits,
   tokenBytes,
   tokenIn,
+  tooManyRounds,
 } from "./ownership-proof.ts";
 import { ProofRetries, storeRetryMs } from "./proof-retries.ts";
 import { type Probe, ReachabilityChecks } from "./reachability-checks.ts";
@@ -63,6 +64,8 @@ interface DestinationDependencies {
   readonly openProbe: (address: string, datagram: Uint8Array) => Probe;
   readonly isOwnListener: IsOwnListener;
   readonly regionProblem: (region: string) => string | null;
+  /** Whether the relay of another node sends to that region; only that node then sends its own challenges. */
+  readonly isServedElsewhere: (region: string) => boolean;
   /** Addresses that ShredStream proxies of an account use now. */
   readonly countLeases: (accountId: string) => number;
 }
@@ -126,7 +129,6 @@ export class AccountDestinations implements Destinations {
   }
 
   // Calls of the relay.
-
   /**
    * Destinations that receive shreds now: verified, not paused, and permitted by the active settings.
    */
@@ -213,7 +215,8 @@ export class AccountDestinations implements Destinations {
   }
 
   nextChallengeMs(id: string): number | null {
-    return this.#table.get(id)?.nextChallengeMs(this.#nowMs()) ?? null;
+    const entry = this.#table.get(id);
+    return entry?.nextChallengeMs(this.#nowMs(), this.#isElsewhere(entry)) ?? null;
   }
 
   async add(
@@ -279,7 +282,9 @@ export class AccountDestinations implements Destinations {
     const token = parseToken(text);
     const round = this.#openRound(entry);
     if (!round) {
-      throw proofRefused("no challenge is open; request one with challengeDestination");
+      throw proofRefused(
+        "no challenge is open at this node; request one with challengeDestination",
+      );
     }
     if (round.holds(token)) return this.#prove(entry, round, "call");
     round.countTry();
@@ -287,7 +292,6 @@ export class AccountDestinations implements Destinations {
   }
 
   // Calls of the operator. They throw ShredwayError "destination_unknown".
-
   /** All of them, in no order. */
   list(): AccountDestination[] {
     return Array.from(this.#table.all(), ({ destination }) => destination);
@@ -312,7 +316,6 @@ export class AccountDestinations implements Destinations {
   }
 
   // Unreachable destinations.
-
   #stopUnreachable(entry: Entry): void {
     const { id } = entry.destination;
     if (this.#table.get(id) !== entry || !entry.isActive(this.#nowMs())) return;
@@ -336,7 +339,6 @@ export class AccountDestinations implements Destinations {
   }
 
   // Proofs and challenges.
-
   #openRound({ round }: Entry): Round | null {
     return round?.isOpen(this.#nowMs()) ? round : null;
   }
@@ -365,14 +367,7 @@ export class AccountDestinations implements Destinations {
   /** Throws ShredwayError "rate_limited". */
   #takeRound(destination: AccountDestination): void {
     const waitMs = this.#limits.take(destination, this.#monotonicMs());
-    if (waitMs === 0) return;
-    const retryAfterSeconds = Math.ceil(waitMs / 1000);
-    throw new ShredwayError(
-      "rate_limited",
-      `too many challenges in an hour to ${destination.address}, its host or from this account; ` +
-        `retry in ${retryAfterSeconds} s`,
-      { details: { retryAfterSeconds } },
-    );
+    if (waitMs > 0) throw tooManyRounds(destination, waitMs);
   }
 
   #begin(entry: Entry, offsetsMs: readonly number[]): void {
@@ -382,12 +377,17 @@ export class AccountDestinations implements Destinations {
   }
 
   /** Whether this process sends unrequested challenges there. */
-  #isOurs({ destination, refusal, stop }: Entry): boolean {
-    return refusal === null && stop === null && destination.region === this.#settings.region;
+  #isOurs(entry: Entry): boolean {
+    const { destination, refusal, stop } = entry;
+    if (refusal !== null || stop !== null || this.#isElsewhere(entry)) return false;
+    return destination.region === this.#settings.region;
+  }
+
+  #isElsewhere({ destination }: Entry): boolean {
+    return this.#dependencies.isServedElsewhere(destination.region);
   }
 
   // Time.
-
   /** Performs the due actions of a destination. */
   #visit(entry: Entry): void {
     const nowMs = this.#nowMs();
@@ -437,13 +437,13 @@ export class AccountDestinations implements Destinations {
   }
 
   // Changes of the stored state.
-
   #meet(entry: Entry, origin: "start" | "here" | "foreign"): void {
     this.#evaluate(entry);
     const { destination } = entry;
     const asks = needsRound(destination, origin, this.#nowMs()) && this.#isOurs(entry);
     const isAsked = asks && this.#limits.take(destination, this.#monotonicMs()) === 0;
-    if (isAsked || origin === "here") this.#begin(entry, askedOffsetsMs);
+    if (isAsked || (origin === "here" && !this.#isElsewhere(entry)))
+      this.#begin(entry, askedOffsetsMs);
     else this.#visit(entry);
   }
 
@@ -459,8 +459,7 @@ export class AccountDestinations implements Destinations {
     if (entry.refusal !== null) entry.round = null;
   }
 
-  // Telling.
-
+  // Notifications.
   #notifyChanges(entries: Iterable<Entry>): void {
     const nowMs = this.#nowMs();
     let isChanged = false;

@@ -163,6 +163,19 @@ export function needsRound(
   return origin === "foreign" || (origin === "start" && nowMs - createdMs < resumedMs);
 }
 
+/**
+ * Time of the next datagram of the first round, which the relay of the destination's region sends: it learns of
+ * the destination at once. null: it has sent all.
+ */
+export function firstRoundMs(
+  { state, createdMs }: AccountDestination,
+  nowMs: number,
+): number | null {
+  if (state !== "unproved") return null;
+  const times = askedOffsetsMs.map((offset) => createdMs + offset);
+  return times.find((atMs) => atMs > nowMs) ?? null;
+}
+
 const errorsMs = 10_000;
 const errorGapMs = 5_000;
 
@@ -201,6 +214,16 @@ function roundKeyOf({ address, accountId }: AccountDestination): RoundKey {
     host: address.slice(0, address.lastIndexOf(":")),
     account: accountId,
   };
+}
+
+export function tooManyRounds({ address }: AccountDestination, waitMs: number): ShredwayError {
+  const retryAfterSeconds = Math.ceil(waitMs / 1000);
+  return new ShredwayError(
+    "rate_limited",
+    `too many challenges in an hour to ${address}, its host or from this account; ` +
+      `retry in ${retryAfterSeconds} s`,
+    { details: { retryAfterSeconds } },
+  );
 }
 
 /**

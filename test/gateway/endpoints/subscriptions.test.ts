@@ -41,6 +41,7 @@ async function open(
   const route = subscriptionRoute({
     node,
     authorise: () => ({ key: apiKey("one") }),
+    isKeyValid: () => true,
     clock: systemClock,
     countHandshake: () => undefined,
     report: (thrown) => String(faults.push(thrown)),

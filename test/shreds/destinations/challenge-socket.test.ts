@@ -248,6 +248,7 @@ async function service(): Promise<{ destinations: AccountDestinations; own: stri
       isOwnListener: (endpoint) =>
         listenerReachedBy(endpoint, listeners, readOwnAddresses()) !== undefined,
       regionProblem: () => null,
+      isServedElsewhere: () => false,
       countLeases: () => 0,
     },
     { ...settings, allowPrivate: true },

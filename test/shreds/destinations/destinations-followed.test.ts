@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { AccountDestination } from "../../../src/shreds/destinations/destination-types.ts";
-import { endpoint, Harness, minute, one, second } from "./harness.ts";
+import { endpoint, Harness, hour, minute, one, second } from "./harness.ts";
 
 async function provedRow(harness: Harness): Promise<AccountDestination> {
   const { id } = await harness.proved();
@@ -67,6 +67,22 @@ describe("a destination that another node changed", () => {
     expect(harness.sent.slice(length).map(({ address }) => address)).toEqual(["5.6.7.8:9003"]);
   });
 
+  it("gets no challenge from here while the relay of another node sends to its region", async () => {
+    const harness = await Harness.open();
+    const row = await provedRow(harness);
+    harness.isServedElsewhere = () => true;
+    const { length } = harness.sent;
+    const fresh = { ...row, state: "unproved", provedMs: null, proofEndsMs: null } as const;
+    const added = { ...fresh, id: "d_2", address: "5.6.7.8:9002" };
+    harness.store.foreign((rows) => rows.set("d_2", added), ["d_2"]);
+    await harness.settle();
+    await harness.clock.advance(23 * hour); // past each renewal of the first one
+    expect(harness.sent.slice(length)).toEqual([]);
+    harness.isServedElsewhere = () => false;
+    await harness.destinations.challenge(row.accountId, row.id);
+    expect(harness.sent.length).toBe(length + 1);
+  });
+
   it("is read again after a gap, like all others", async () => {
     const harness = await Harness.open();
     const row = await provedRow(harness);
@@ -90,6 +106,26 @@ describe("a destination that another node changed", () => {
     );
     await harness.settle();
     expect(harness.store.readings).toEqual(["all"]);
+  });
+});
+
+describe("a region with the relay of another node", () => {
+  it("is challenged by that node only, unless a call here requests it", async () => {
+    const harness = await Harness.open();
+    harness.isServedElsewhere = (region) => region === "there";
+    const startMs = harness.nowMs;
+    const { id } = await harness.destinations.add(one, "there", endpoint);
+    expect(harness.destinations.nextChallengeMs(id)).toBe(startMs + 2 * second);
+    await harness.clock.advance(minute);
+    expect(harness.sent).toEqual([]);
+    expect(harness.destinations.nextChallengeMs(id)).toBeNull();
+    const early = harness.destinations.prove("a_1", id, "00".repeat(16));
+    await expect(early).rejects.toThrow("no challenge is open at this node");
+    await harness.destinations.challenge("a_1", id);
+    await harness.clock.advance(minute);
+    expect(harness.sent.length).toBe(3);
+    await harness.destinations.prove("a_1", id, harness.lastToken);
+    expect(harness.active("there")).toEqual([endpoint]);
   });
 });
 

@@ -117,6 +117,7 @@ export class Harness {
   skewMs = 0;
   own: (candidate: Endpoint) => boolean = () => false;
   regionProblem: (region: string) => string | null = () => null;
+  isServedElsewhere: (region: string) => boolean = () => false;
   leases = 0;
   #seed: number;
   #opened: AccountDestinations | undefined;
@@ -150,6 +151,7 @@ export class Harness {
         },
         isOwnListener: (candidate) => this.own(candidate),
         regionProblem: (region) => this.regionProblem(region),
+        isServedElsewhere: (region) => this.isServedElsewhere(region),
         countLeases: () => this.leases,
       },
       { ...settings, ...changes },

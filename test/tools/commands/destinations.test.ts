@@ -96,6 +96,7 @@ describe("shredway destinations", () => {
         sendChallenge: (address) => sent.push(address),
         isOwnListener: () => false,
         regionProblem: () => null,
+        isServedElsewhere: () => false,
         countLeases: () => 0,
       },
       settings,
