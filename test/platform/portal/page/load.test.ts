@@ -248,9 +248,32 @@ describe.skipIf(!chromiumPath)("the page of a large service", () => {
     await has(light);
     await page.emulateMedia({ colorScheme: "dark" });
     await has(dark);
+    await page.emulateMedia({ colorScheme: "dark", media: "print" });
+    await has(light);
+    await page.emulateMedia({ colorScheme: "dark", media: "screen" });
+    await has(dark);
     await page.getByRole("button", { name: /^Colours: system setting/ }).click();
     await has(light);
   });
+
+  it.each(["", "dark"])(
+    "prints dark text on white paper without controls; chosen colours: '%s'",
+    async (theme) => {
+      const [page, tell] = await opened("feed");
+      await page.emulateMedia({ colorScheme: "dark", media: "print" });
+      await page.setViewportSize({ width: 794, height: 1123 }); // A4
+      await page.evaluate(`document.documentElement.dataset.theme = "${theme}"`);
+      tell({ topic: "coverage", value: coverage(4000) });
+      await page.getByText("56 of 64 slots complete").waitFor();
+      const style = (selector: string, name: string) =>
+        page.evaluate(`getComputedStyle(document.querySelector("${selector}")).${name}`);
+      expect(await style("h1", "color")).toBe("rgb(21, 25, 28)");
+      expect(await style("html", "backgroundColor")).toBe("rgba(0, 0, 0, 0)");
+      expect(await style(".top", "position")).toBe("static");
+      await expect.poll(() => page.getByRole("navigation").isVisible()).toBe(false);
+      expect(await page.locator("button:visible").count()).toBe(0);
+    },
+  );
 
   it("draws incomplete data at the start", async () => {
     const [page, tell] = await opened("feed");
