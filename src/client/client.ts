@@ -96,10 +96,7 @@ export class ShredwayClient {
 
   // ---- submissions: sent once, unless `retries` is set ------------------------------------------
 
-  /**
-   * Returns the signature. It means that a route accepted the transaction, not that it landed: see
-   * waitForEnd.
-   */
+  /** Returns the signature. It means that a route accepted the transaction, not that it landed: see waitForEnd. */
   async sendTransaction(
     transaction: TransactionInput,
     options: SendTransactionOptions = {},
@@ -180,10 +177,7 @@ export class ShredwayClient {
     return isOne ? (statuses[0] ?? null) : statuses;
   }
 
-  /**
-   * Waits for the final status of a submission, by the stream if a WebSocket is available, else by
-   * polling.
-   */
+  /** Waits for the final status of a submission, by the stream if a WebSocket is available, else by polling. */
   waitForEnd(signature: string, options?: WaitOptions): Promise<TransactionStatus>;
   /** Up to 256 signatures. Settles when all of them have a final status. */
   waitForEnd(signatures: readonly string[], options?: WaitOptions): Promise<TransactionStatus[]>;
@@ -251,7 +245,6 @@ export class ShredwayClient {
     );
   }
 
-  /** All regions of the service, with their URLs and tip addresses. */
   async getRegions(options?: CallOptions): Promise<Region[]> {
     return readRegions(await this.#ask("getRegions", [], options), "getRegions");
   }
@@ -267,9 +260,7 @@ export class ShredwayClient {
     return readTipHistory(await this.#get(path, options), tipHistoryPath);
   }
 
-  /**
-   * Yields the current snapshot immediately and a new one every quarter hour. Requires no key.
-   */
+  /** Yields the current snapshot immediately and a new one every quarter hour. Requires no key. */
   tipStream(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<TipSnapshot> {
     const feed = this.#feed("/tip_stream", false, (signal) => this.tipFloor({ signal }));
     if (!feed) throw webSocketMissing();
@@ -290,18 +281,13 @@ export class ShredwayClient {
     return readReceipt(await this.#transport.json(call, options), "/shred-pay");
   }
 
-  /**
-   * Tips that this account registered, newest first. `beforeMs`: the last `registeredMs` of the previous
-   * page. `limit`: 1 to 1000, by default 100.
-   */
+  /** Newest first. `beforeMs`: the last `registeredMs` of the page before. `limit`: 1 to 1000, by default 100. */
   async getRegistrations(
     page: { readonly beforeMs?: number; readonly limit?: number } = {},
     options?: CallOptions,
   ): Promise<Registration[]> {
-    return readRegistrations(
-      await this.#ask("getRegistrations", [page], options),
-      "getRegistrations",
-    );
+    const what = "getRegistrations";
+    return readRegistrations(await this.#ask(what, [page], options), what);
   }
 
   /** The account's tier, the sum of its tips, and what each tier needs. */
@@ -317,7 +303,6 @@ export class ShredwayClient {
     return readTierEvents(await this.#ask("getTierHistory", [page], options), "getTierHistory");
   }
 
-  /** The account's destinations of shreds, with their states. */
   async getDestinations(options?: CallOptions): Promise<Destination[]> {
     return readDestinations(await this.#ask("getDestinations", [], options), "getDestinations");
   }
