@@ -3,6 +3,9 @@
 // For callers' programs on Node, Deno and in browsers. It needs fetch, and a WebSocket for streams,
 // and imports only its own folder. The service's types and rules are documented in docs/gateway.md,
 // the client's behaviour in docs/client.md. It holds no socket open between calls.
+//
+// Every method rejects with a ShredwayCallError, and after an abort with the signal's reason. Slots and
+// lamports are bigint; signatures are in the order of their transactions.
 
 import {
   readAltLeader,
@@ -93,10 +96,7 @@ export class ShredwayClient {
 
   // ---- submissions: sent once, unless `retries` is set ------------------------------------------
 
-  /**
-   * Returns the signature. It means that a route accepted the transaction, not that it landed: see
-   * waitForEnd.
-   */
+  /** Returns the signature. It means that a route accepted the transaction, not that it landed: see waitForEnd. */
   async sendTransaction(
     transaction: TransactionInput,
     options: SendTransactionOptions = {},
@@ -110,7 +110,7 @@ export class ShredwayClient {
     );
   }
 
-  /** Sends 1 to 4 transactions in this order, all or none. */
+  /** Sends 1 to 4 transactions, which land in this order, all or none. */
   async sendBundle(
     transactions: readonly TransactionInput[],
     options: SendBundleOptions = {},
@@ -140,7 +140,7 @@ export class ShredwayClient {
     return [first, second];
   }
 
-  /** Sends up to 25 independent transactions. Requires a key with the scope "batch". */
+  /** Sends 1 to 25 independent transactions. Requires a key with the scope "batch". */
   async sendBatch(
     transactions: readonly TransactionInput[],
     options: SendBatchOptions = {},
@@ -150,7 +150,7 @@ export class ShredwayClient {
     return readTexts(await this.#submit("sendBatch", params, options), "sendBatch");
   }
 
-  /** Sends the transaction in the slots of alternative partners. */
+  /** Sends the transaction in the slots of alternative partners. Returns the signature. */
   async sendAlt(transaction: TransactionInput, options: SendAltOptions): Promise<string> {
     const { enableFallback, revertProtection } = options;
     const encoding = encodingOf([transaction], options.encoding);
@@ -177,10 +177,7 @@ export class ShredwayClient {
     return isOne ? (statuses[0] ?? null) : statuses;
   }
 
-  /**
-   * Waits for the final status of a submission, by the stream if a WebSocket is available, else by
-   * polling.
-   */
+  /** Waits for the final status of a submission, by the stream if a WebSocket is available, else by polling. */
   waitForEnd(signature: string, options?: WaitOptions): Promise<TransactionStatus>;
   /** Up to 256 signatures. Settles when all of them have a final status. */
   waitForEnd(signatures: readonly string[], options?: WaitOptions): Promise<TransactionStatus[]>;
@@ -239,6 +236,7 @@ export class ShredwayClient {
     return readTexts(await this.#ask("getTipAccounts", params, options), "getTipAccounts");
   }
 
+  /** The addresses for tips that buy shreds. Use the first one, as of getTipAccounts. */
   async getShredTipAccounts(region?: string, options?: CallOptions): Promise<string[]> {
     const params = region === undefined ? [] : [region];
     return readTexts(
@@ -251,21 +249,18 @@ export class ShredwayClient {
     return readRegions(await this.#ask("getRegions", [], options), "getRegions");
   }
 
-  /** Requires no key. */
+  /** Percentiles of the tips that landed in 15 minutes, in lamports. Requires no key. */
   async tipFloor(options?: CallOptions): Promise<TipSnapshot> {
     return readTipFloor(await this.#get("/tip_floor", options));
   }
 
-  /** One entry per quarter hour; those without a refresh are missing. Requires no key. */
+  /** One entry per quarter hour, in lamports; those without a refresh are missing. Requires no key. */
   async tipHistory(period: TipHistory["period"], options?: CallOptions): Promise<TipHistory> {
     const path = `${tipHistoryPath}?period=${period}`;
     return readTipHistory(await this.#get(path, options), tipHistoryPath);
   }
 
-  /**
-   * Yields the current snapshot immediately and a new one every quarter of an hour. Requires no
-   * key.
-   */
+  /** Yields the current snapshot immediately and a new one every quarter hour. Requires no key. */
   tipStream(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<TipSnapshot> {
     const feed = this.#feed("/tip_stream", false, (signal) => this.tipFloor({ signal }));
     if (!feed) throw webSocketMissing();
@@ -275,8 +270,8 @@ export class ShredwayClient {
   // ---- tips for shreds ------------------------------------------------------------------------
 
   /**
-   * Registers 1 to 25 tips that were paid, each with the slot that triggered it. Each result is
-   * independent.
+   * Registers 1 to 25 tips that were paid. Each result is independent: the call also succeeds if entries
+   * are rejected. It does not send the transactions.
    */
   async registerTips(
     tips: readonly TipRegistration[],
@@ -286,22 +281,21 @@ export class ShredwayClient {
     return readReceipt(await this.#transport.json(call, options), "/shred-pay");
   }
 
-  /** Newest first. `beforeMs`: the last `registeredMs` of the previous page. */
+  /** Newest first. `beforeMs`: the last `registeredMs` of the page before. `limit`: 1 to 1000, by default 100. */
   async getRegistrations(
     page: { readonly beforeMs?: number; readonly limit?: number } = {},
     options?: CallOptions,
   ): Promise<Registration[]> {
-    return readRegistrations(
-      await this.#ask("getRegistrations", [page], options),
-      "getRegistrations",
-    );
+    const what = "getRegistrations";
+    return readRegistrations(await this.#ask(what, [page], options), what);
   }
 
+  /** The account's tier, the sum of its tips, and what each tier needs. */
   async getTier(options?: CallOptions): Promise<TierView> {
     return readTier(await this.#ask("getTier", [], options), "getTier");
   }
 
-  /** Newest first. `before`: the last `number` of the previous page. */
+  /** Newest first. `before`: the last `number` of the previous page. `limit`: 1 to 100, by default 100. */
   async getTierHistory(
     page: { readonly before?: bigint | number; readonly limit?: number } = {},
     options?: CallOptions,
@@ -314,8 +308,8 @@ export class ShredwayClient {
   }
 
   /**
-   * The new destination is unverified; the service sends three challenges to it. `recovered` is
-   * experimental.
+   * `address` is "IP:port". The new destination is unproved and receives no shreds: the service sends three
+   * challenges to it, at once, after 2 s and after 10 s. `recovered` is experimental.
    */
   addDestination(
     destination: {
@@ -337,6 +331,7 @@ export class ShredwayClient {
     return this.#destination("updateDestination", [id, changes], options);
   }
 
+  /** Ends its shreds. It can be added again, and must then be proved again. */
   async removeDestination(id: string, options?: CallOptions): Promise<void> {
     await this.#submit("removeDestination", [id], options ?? {});
   }
@@ -370,10 +365,12 @@ export class ShredwayClient {
     return readTransactionPush(await this.#ask(what, params, options), what);
   }
 
+  /** Ends the push. Throws "destination_unknown" if none is open to this destination. */
   async stopTransactionPush(destination: string, options: CallOptions = {}): Promise<void> {
     await this.#submit("stopTransactionPush", [destination], options);
   }
 
+  /** The account's open pushes of this node, and how the last ones ended. */
   async getTransactionPushes(options?: CallOptions): Promise<TransactionPushes> {
     const what = "getTransactionPushes";
     return readTransactionPushes(await this.#ask(what, [], options), what);
@@ -381,6 +378,7 @@ export class ShredwayClient {
 
   // ---- public keys of the account -------------------------------------------------------------
 
+  /** The account's id, which publicKeyProofMessage needs, and its public keys. */
   async getPublicKeys(options?: CallOptions): Promise<RegisteredKeys> {
     return readRegisteredKeys(await this.#ask("getPublicKeys", [], options), "getPublicKeys");
   }
@@ -402,14 +400,14 @@ export class ShredwayClient {
 
   // ---- alternative partners, health -----------------------------------------------------------
 
-  /** Identities that are leaders in the current epoch. Requires no key. */
+  /** Identities of the alternative partners that are leaders in the current epoch. Requires no key. */
   async altValidators(options?: CallOptions): Promise<string[]> {
     return readTexts(await this.#get("/api/alt_validators", options), "/api/alt_validators");
   }
 
   /**
-   * Searches from `slot`, by default the current slot. null: no such leader is known. Requires no
-   * key.
+   * The next alternative partner that is the leader, from `slot` on, by default the current slot. null: none
+   * is known. Requires no key.
    */
   async nextAltValidator(slot?: bigint | number, options?: CallOptions): Promise<AltLeader | null> {
     const path = `/api/next_alt_validator${slot === undefined ? "" : `/${slot}`}`;

@@ -8,10 +8,11 @@ export interface ShredwayClientOptions {
   readonly url: string;
   /** Default: the key in `url`. Health, tip statistics and the tracker need no key. */
   readonly apiKey?: string;
+  /** Default: the runtime's implementation. */
   readonly fetch?: typeof fetch;
   /** Default: the runtime's implementation. Node 20 has none: pass that of the package ws. */
   readonly WebSocket?: SocketConstructor;
-  /** Timeout of each request. Default 10,000. */
+  /** Limit of each request in milliseconds, up to the last byte of its response. Default 10,000. */
   readonly timeoutMs?: number;
   /** Number of retries of calls that change nothing. Default 0. */
   readonly readRetries?: number;
@@ -50,12 +51,14 @@ export interface SendTransactionOptions
     ReceiptOptions {
   /** Default true, unlike stock clients: a simulation may take longer than the rest of a slot. */
   readonly skipPreflight?: boolean;
+  /** Commitment of the state for the preflight. Default: finalized. */
   readonly preflightCommitment?: "processed" | "confirmed" | "finalized";
   /**
    * Number of resends by the service; 0: it sends once. If absent, it resends until the final
    * status.
    */
   readonly maxRetries?: number;
+  /** The call fails while the current slot is lower. */
   readonly minContextSlot?: bigint | number;
 }
 

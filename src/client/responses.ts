@@ -2,7 +2,7 @@
 //
 // Only types, and the only place that declares the fields of responses. If the gateway's writers
 // and JSON schemas, the client's readers or the portal's page differ from it, they do not compile.
-// The fields are documented in docs/gateway.md, docs/shreds.md and docs/tracker.md. Slots and
+// docs/api.md lists all fields; transaction-status.md, shreds-api.md and tracker.md explain them. Slots and
 // lamports are u64: bigint in the client, bigint or number in the gateway, number in the portal's
 // page. Times are ISO 8601 in UTC. Fields whose values may grow in number are plain strings.
 

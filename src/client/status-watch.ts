@@ -34,9 +34,9 @@ export interface WatchOptions {
 
 export interface WaitOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Default: no limit; the service itself gives up after some two minutes. */
+  /** Limit of the whole wait in milliseconds. Default: none; the service itself gives up after some two minutes. */
   readonly timeoutMs?: number | undefined;
-  /** Polling interval if no WebSocket is available. Default 500. */
+  /** Polling interval in milliseconds if no WebSocket is available. Default 500. */
   readonly pollMs?: number | undefined;
 }
 

@@ -10,7 +10,7 @@ import { readJson, writeJson } from "./json.ts";
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Timeout of each attempt, up to the last byte of the response. */
+  /** Limit of each attempt in milliseconds, up to the last byte of the response. */
   readonly timeoutMs?: number | undefined;
   /** Number of retries if the service was not reached, is overloaded, or limits the rate. */
   readonly retries?: number | undefined;

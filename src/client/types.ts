@@ -86,7 +86,7 @@ export interface TipQuarter {
 
 export interface TipRegistration {
   readonly transaction: TransactionInput;
-  /** Slot that triggered the transaction. */
+  /** Slot whose shreds made you send the transaction; the current slot if none did. */
   readonly slot: bigint | number;
   /** The fee payer's signature over tipProofMessage: 64 bytes, or their base58 or base64. */
   readonly proof?: string | Uint8Array;

@@ -7,7 +7,14 @@ import { didYouMean } from "../core/near-names.ts";
 import { nodeVersionError } from "../core/node-version.mjs";
 import { packageVersion } from "../core/version.ts";
 import { allCommands, commands } from "./commands.ts";
-import { exitCodes, helpOf, parseArguments, programHelp, usageError } from "./terminal/command.ts";
+import {
+  exitCodes,
+  helpOf,
+  helpWidth,
+  parseArguments,
+  programHelp,
+  usageError,
+} from "./terminal/command.ts";
 import { type Output, Terminal } from "./terminal/terminal.ts";
 
 /** Surroundings of the program: a process, or a test. */
@@ -48,7 +55,7 @@ export async function runProgram(given: readonly string[], host: ProgramHost): P
 async function run(given: readonly string[], host: ProgramHost): Promise<number> {
   const [name = "--help", ...rest] = given;
   if (name === "--help" || name === "-h" || name === "help") {
-    host.stdout.write(programHelp(await allCommands()));
+    host.stdout.write(programHelp(await allCommands(), helpWidth(host.stdout.columns)));
     return exitCodes.ok;
   }
   if (name === "--version" || name === "-v") {
@@ -71,7 +78,7 @@ async function run(given: readonly string[], host: ProgramHost): Promise<number>
   const command = await load();
   const parsed = parseArguments(command, rest);
   if (parsed === "help") {
-    host.stdout.write(helpOf(command));
+    host.stdout.write(helpOf(command, helpWidth(host.stdout.columns)));
     return exitCodes.ok;
   }
   if (command.isService?.(parsed)) host.serviceStarts?.();

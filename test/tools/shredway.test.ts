@@ -46,7 +46,9 @@ describe("shredway", () => {
     const [synopsis = ""] = stdout.split("\n\n");
     for (const name of ["http", "udp", "quic", "streams", "rpc", "shredstream", "data"])
       expect(synopsis).toContain(`[--${name} `);
-    expect(stdout).toMatch(/--http ADDRESS .*with port 0 only one listener/);
+    expect(stdout.replaceAll(/\s+/g, " ")).toMatch(
+      /--http ADDRESS .*with port 0 only one listener/,
+    );
   });
 
   it.each([

@@ -195,22 +195,24 @@ const pushSchema = closed<TransactionPush>("TransactionPush", {
   nextSequence: described("sequence of the next datagram", count),
   matched: described("sent transactions and withdrawals", count),
   sent: described("sent datagrams of every kind", count),
-  sentBytes: count,
+  sentBytes: described("bytes of these datagrams, without headers of UDP and IP", count),
   skipped: described("transactions that are too long for a datagram", count),
   dropped: described("messages that the service could not send", count),
   failed: described("datagrams that the kernel refused", count),
-  delayNs: orNull(described("mean from the last shred to the socket", number)),
+  delayNs: orNull(
+    described("mean delay from the last shred to the socket, in nanoseconds", number),
+  ),
 });
 
 const endedSchema = closed<EndedTransactionPush>("EndedTransactionPush", {
   address: described("ip:port", string),
-  tier: string,
+  tier: described("the tier whose sources delivered its transactions", string),
   startedAt: time,
   endedAt: time,
   reason: described("why it ended (docs/transaction-push.md)", string),
-  text: string,
-  matched: count,
-  sent: count,
+  text: described("the reason with its details, for people", string),
+  matched: described("sent transactions and withdrawals", count),
+  sent: described("sent datagrams of every kind", count),
 });
 
 const sample = {

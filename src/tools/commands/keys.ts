@@ -129,7 +129,7 @@ async function create(args: Arguments, terminal: Terminal): Promise<number> {
   const limits = asUsage(() => checkLimits(countOf(args, "rate"), countOf(args, "burst")));
   const allowed = args.text("allow")?.split(",") ?? [];
   const allowedRanges = asUsage(() => checkRanges(allowed));
-  refuseNewDefaultFolder(args, "keys create");
+  refuseNewDefaultFolder(args);
   return withStore(args, terminal, false, async (store) => {
     const keyOptions = { accountName, label, scopes, allowedRanges, ...limits };
     const chance = { random: randomBytes(keyRandomBytes), nowNs: systemClock.nowNs() };

@@ -42,14 +42,14 @@ export function placeOf({ directory, postgres }: DatabaseLocation): string {
 }
 
 /**
- * Refuses the default folder without a database: a key or destination there would belong to no
- * service.
+ * Refuses the default folder without a database: its content would belong to no service, and the caller
+ * probably means another one.
  */
-export function refuseNewDefaultFolder(args: Arguments, what: string): void {
+export function refuseNewDefaultFolder(args: Arguments): void {
   if (args.given("config") || args.given("data")) return;
   if (fileOf({ directory: defaultDirectory }) !== null) return;
   throw usageError(
-    `${what}: ${resolve(defaultDirectory)} contains no database; expected the database of a service: ` +
+    `${resolve(defaultDirectory)} contains no database; expected the database of a service: ` +
       "--config FILE names its configuration, --data DIRECTORY its data folder",
   );
 }
@@ -82,6 +82,7 @@ async function withOpenStore(
   how: Pick<StoreOptions, "mustExist" | "isOnlyRead">,
   work: (store: Store) => Promise<void>,
 ): Promise<number> {
+  if (how.mustExist) refuseNewDefaultFolder(args);
   const { directory, postgres } = locationOf(args);
   const log = createLogger({ level: "warn" });
   const store = await Store.open({ directory, postgres, clock: systemClock, log, ...how });

@@ -33,9 +33,16 @@ const exitStatus: readonly Row[] = [
     "Wrong usage: an unknown command, action or option, a repeated option, or an invalid value. " +
       "The message states the received and the expected value.",
   ],
+  ["3", "Only of audit: nothing differs, but the node could not answer for each registration."],
 ];
 
 const environment: readonly Row[] = [
+  ["SHREDWAY_URL", "URL of the gateway, for send without --url."],
+  ["SHREDWAY_STREAMS_URL", "URL of the decoded streams, for stream without --url."],
+  [
+    "SHREDWAY_API_KEY",
+    "API key for send and stream, without --api-key, --api-key-file and a key in the URL.",
+  ],
   ["NO_COLOR", "If set and not empty, the output contains no colours."],
   ["TERM", "The value dumb disables colours and redrawing in place."],
   [

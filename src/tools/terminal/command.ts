@@ -8,6 +8,7 @@ import { parseArgs } from "node:util";
 import { formatEndpoint, parseEndpoint } from "../../core/addresses/addresses.ts";
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import { didYouMean } from "../../core/near-names.ts";
+import { wrapped, wrappedParagraphs } from "./formatting.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** Wrong usage, exit code 2. The message contains the expected and the received value. */
@@ -359,32 +360,53 @@ export function synopsisOf({ name, usage }: Command, width: number): string[] {
   });
 }
 
-const helpColumns = 100;
+/** Widths of help texts, in characters. Text without a terminal has the greatest one. */
+const helpColumns = { least: 60, most: 100 };
 
-/** A titled list with aligned descriptions; nothing for an empty list. */
-function section(title: string, rows: readonly (readonly [string, string])[]): string[] {
-  if (rows.length === 0) return [];
-  const width = Math.max(...rows.map(([name]) => name.length));
-  return ["", `${title}:`, ...rows.map(([name, help]) => `  ${name.padEnd(width)}  ${help}`)];
+/** The width of help texts on a terminal of so many columns. */
+export function helpWidth(columns = helpColumns.most): number {
+  return Math.min(Math.max(columns, helpColumns.least), helpColumns.most);
 }
 
-export function helpOf(command: Command): string {
+interface Section {
+  readonly title: string;
+  readonly rows: readonly (readonly [string, string])[];
+  readonly width: number;
+}
+
+/** A titled list with aligned descriptions; nothing for an empty list. */
+function section({ title, rows, width }: Section): string[] {
+  if (rows.length === 0) return [];
+  const nameWidth = Math.max(...rows.map(([name]) => name.length));
+  const indent = nameWidth + 4;
+  const lines = rows.flatMap(([name, help]) =>
+    wrapped(help, width - indent).map((line, i) =>
+      i === 0 ? `  ${name.padEnd(nameWidth)}  ${line}` : `${" ".repeat(indent)}${line}`,
+    ),
+  );
+  return ["", `${title}:`, ...lines];
+}
+
+/** Examples are not wrapped, so that they can be copied. */
+export function helpOf(command: Command, width = helpWidth()): string {
   const indent = " ".repeat("Usage: ".length);
-  const synopsis = synopsisOf(command, helpColumns - indent.length);
+  const synopsis = synopsisOf(command, width - indent.length);
   const actions = Object.entries(command.actions ?? {});
   const options = Object.entries(allOptions(command));
   return [
     ...synopsis.map((line, i) => `${i === 0 ? "Usage: " : indent}${line}`),
     "",
-    command.description.trim(),
-    ...section(
-      "Actions",
-      actions.map(([name, action]) => [actionTitle(name, action), action.help]),
-    ),
-    ...section(
-      "Options",
-      options.map(([name, option]) => [optionTitle(name, option), optionHelp(option)]),
-    ),
+    ...wrappedParagraphs(command.description.trim(), width),
+    ...section({
+      title: "Actions",
+      rows: actions.map(([name, action]) => [actionTitle(name, action), action.help]),
+      width,
+    }),
+    ...section({
+      title: "Options",
+      rows: options.map(([name, option]) => [optionTitle(name, option), optionHelp(option)]),
+      width,
+    }),
     "",
     "Examples:",
     ...command.examples.map((line) => `  ${line}`),
@@ -393,24 +415,29 @@ export function helpOf(command: Command): string {
 }
 
 /** The text of `shredway --help`. */
-export function programHelp(commands: readonly Command[]): string {
+export function programHelp(commands: readonly Command[], width = helpWidth()): string {
   return [
     "Usage: shredway <command> [options]",
     "",
     programSummary,
-    ...section(
-      "Commands",
-      commands.map(({ name, summary }) => [name, summary]),
-    ),
-    ...section(
-      "Options",
-      Object.entries(programOptions).map(([name, option]) => [
+    ...section({
+      title: "Commands",
+      rows: commands.map(({ name, summary }) => [name, summary]),
+      width,
+    }),
+    ...section({
+      title: "Options",
+      rows: Object.entries(programOptions).map(([name, option]) => [
         optionTitle(name, option),
         option.help,
       ]),
-    ),
+      width,
+    }),
     "",
-    "Exit codes: 0 ok, 1 failed, 2 wrong usage.",
+    ...wrapped(
+      "Exit codes: 0 ok, 1 failed, 2 wrong usage; of audit also 3, not everything could be checked.",
+      width,
+    ),
     "",
   ].join("\n");
 }

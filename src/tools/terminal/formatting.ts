@@ -137,3 +137,33 @@ export function paint(colours: boolean): Paint {
   if (!colours) return { bold: plain, dim: plain, good: plain, bad: plain, note: plain };
   return { bold: code(1), dim: code(2), good: code(32), bad: code(31), note: code(33) };
 }
+
+/** Lines of at most `width` characters, except for a longer word. */
+export function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(/\s+/)) {
+    const last = lines.at(-1);
+    const longer = last === undefined ? word : `${last} ${word}`;
+    if (last === undefined || longer.length > width) lines.push(word);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines;
+}
+
+/** Wraps paragraphs, which end at an empty line. Indented lines are commands and stay as they are. */
+export function wrappedParagraphs(text: string, width: number): string[] {
+  const blocks = text.split("\n").reduce<string[][]>((found, line) => {
+    const isText = line !== "" && !line.startsWith("  ");
+    const last = found.at(-1);
+    if (isText && last) last.push(line);
+    else if (isText) found.push([line]);
+    else found.push([line], []);
+    return found;
+  }, []);
+  return blocks.flatMap(([first, ...others]) => {
+    if (first === undefined) return [];
+    return first === "" || first.startsWith("  ")
+      ? [first]
+      : wrapped([first, ...others].join(" "), width);
+  });
+}

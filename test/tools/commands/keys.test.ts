@@ -178,12 +178,17 @@ describe("shredway keys", () => {
   });
 });
 
-describe("the database of a new key", () => {
-  it("must exist if neither the configuration nor the folder is named", async () => {
-    const command = Shredway.in(["env", "-C", folder], "keys", "create", "--account", "a");
-    const { code, stdout, stderr } = await command.end();
+describe("the database of the keys", () => {
+  it.each([
+    ["keys", "create", "--account", "a"],
+    ["keys", "list"],
+    ["destinations", "approve", "d_4f1a09c2d3e5"],
+    ["signing-keys", "list"],
+    ["public-keys", "list"],
+  ])("must exist if neither the configuration nor the folder is named: %s %s", async (...words) => {
+    const { code, stdout, stderr } = await Shredway.in(["env", "-C", folder], ...words).end();
     expect(stderr).toContain(
-      `keys create: ${data} contains no database; expected the database of a service: ` +
+      `shredway ${words[0]}: ${data} contains no database; expected the database of a service: ` +
         "--config FILE names its configuration, --data DIRECTORY its data folder",
     );
     expect([code, stdout, existsSync(data)]).toEqual([2, "", false]);

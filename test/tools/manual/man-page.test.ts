@@ -57,6 +57,19 @@ describe.skipIf(!existsSync("/usr/bin/mandoc"))("the man page in mandoc", () => 
     }
   });
 
+  it("explains every environment variable and exit code that a command mentions", () => {
+    const text = shown(manPage(commands, release));
+    const [, exitStatus = ""] = text.split(" EXIT STATUS ");
+    const [codes = "", environment = ""] = exitStatus.split(" ENVIRONMENT ");
+    const mentioned = commands.flatMap((command) => {
+      const options = Object.values(allOptions(command)).map(optionHelp);
+      return [command.description, ...options].join("\n").match(/\bSHREDWAY_[A-Z_]+/g) ?? [];
+    });
+    expect(mentioned).toContain("SHREDWAY_API_KEY");
+    for (const name of mentioned) expect(` ${environment}`).toContain(` ${name} `);
+    expect(codes).toContain("3 Only of audit:");
+  });
+
   it("shows every text unchanged", () => {
     const hostile = [
       ".TH at the beginning",

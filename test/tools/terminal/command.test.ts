@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
-import { type Command, helpOf, parseArguments } from "../../../src/tools/terminal/command.ts";
+import {
+  type Command,
+  helpOf,
+  helpWidth,
+  parseArguments,
+} from "../../../src/tools/terminal/command.ts";
 
 const command: Command = {
   name: "probe",
@@ -65,6 +70,31 @@ describe("parseArguments", () => {
     ]);
     expect(lines).toContain("  make FILE  make it");
     expect(lines).toContain("  --to ADDRESS  make: where to");
+  });
+
+  it("wraps descriptions and options to the width of the terminal, but no commands", () => {
+    const words = Array.from({ length: 40 }, (_, i) => `word-${i}`).join(" ");
+    const example = `shredway probe ${words}`;
+    const long: Command = {
+      ...command,
+      description: `first ${words}\n\nsecond\nline:\n  ${example}\nlast`,
+      options: { to: { value: "ADDRESS", help: words } },
+      examples: [example],
+    };
+    for (const [columns, width] of [
+      [20, 60],
+      [80, 80],
+      [200, 100],
+      [undefined, 100],
+    ] as const) {
+      const help = helpOf(long, helpWidth(columns));
+      const lines = help.split("\n").filter((line) => line !== `  ${example}`);
+      expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(width);
+      expect(help.split(`\n  ${example}\n`)).toHaveLength(3);
+      expect(help.replaceAll(/\s+/g, " ")).toContain(`first ${words} second line: ${example} last`);
+      expect(help.replaceAll(/\s+/g, " ")).toContain(`--to ADDRESS ${words} `);
+      expect(lines).toContain("second line:");
+    }
   });
 
   it("reports an unknown option with the permitted ones", () => {

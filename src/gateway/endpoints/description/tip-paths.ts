@@ -203,7 +203,10 @@ export const tips: readonly Operation[] = [
           required: ["transaction", "slot"],
           properties: {
             transaction: transactionText,
-            slot: { anyOf: [slot, { type: "string", pattern: "^[0-9]{1,20}$" }] },
+            slot: described(
+              "slot that triggered the transaction: the one whose shreds made you send it, or the current slot if none did",
+              { anyOf: [slot, { type: "string", pattern: "^[0-9]{1,20}$" }] },
+            ),
             proof: described(
               "the fee payer's signature over the text `shredway: register tip\\naccount: ACCOUNT\\ntransaction: SIGNATURE\\n` (64 bytes in base58 or base64); ACCOUNT: tipProof.account of getTier",
               string,

@@ -34,8 +34,8 @@ export function storeTheme(theme: Theme): void {
  * Calls `listener` whenever the page's colours may have changed. Returns a function that ends it.
  */
 export function watchColours(listener: () => void): () => void {
-  const queries = ["(prefers-color-scheme: dark)", "(forced-colors: active)"].map((query) =>
-    matchMedia(query),
+  const queries = ["(prefers-color-scheme: dark)", "(forced-colors: active)", "print"].map(
+    (query) => matchMedia(query),
   );
   for (const query of queries) query.addEventListener("change", listener);
   const observer = new MutationObserver(listener);

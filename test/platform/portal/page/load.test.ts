@@ -19,7 +19,7 @@ import type {
   TipPoint,
 } from "../../../../src/platform/portal/types.ts";
 import { closing } from "../../../support/closing.ts";
-import { chromiumPath, openChromium } from "../../../support/processes/chromium.ts";
+import { chromiumPath, openChromium, overflowing } from "../../../support/processes/chromium.ts";
 
 const build = fileURLToPath(
   new URL("../../../../src/platform/portal/page/build.mjs", import.meta.url),
@@ -248,9 +248,32 @@ describe.skipIf(!chromiumPath)("the page of a large service", () => {
     await has(light);
     await page.emulateMedia({ colorScheme: "dark" });
     await has(dark);
+    await page.emulateMedia({ colorScheme: "dark", media: "print" });
+    await has(light);
+    await page.emulateMedia({ colorScheme: "dark", media: "screen" });
+    await has(dark);
     await page.getByRole("button", { name: /^Colours: system setting/ }).click();
     await has(light);
   });
+
+  it.each(["", "dark"])(
+    "prints dark text on white paper without controls; chosen colours: '%s'",
+    async (theme) => {
+      const [page, tell] = await opened("feed");
+      await page.emulateMedia({ colorScheme: "dark", media: "print" });
+      await page.setViewportSize({ width: 794, height: 1123 }); // A4
+      await page.evaluate(`document.documentElement.dataset.theme = "${theme}"`);
+      tell({ topic: "coverage", value: coverage(4000) });
+      await page.getByText("56 of 64 slots complete").waitFor();
+      const style = (selector: string, name: string) =>
+        page.evaluate(`getComputedStyle(document.querySelector("${selector}")).${name}`);
+      expect(await style("h1", "color")).toBe("rgb(21, 25, 28)");
+      expect(await style("html", "backgroundColor")).toBe("rgba(0, 0, 0, 0)");
+      expect(await style(".top", "position")).toBe("static");
+      await expect.poll(() => page.getByRole("navigation").isVisible()).toBe(false);
+      expect(await page.locator("button:visible").count()).toBe(0);
+    },
+  );
 
   it("draws incomplete data at the start", async () => {
     const [page, tell] = await opened("feed");
@@ -283,6 +306,15 @@ describe.skipIf(!chromiumPath)("the page of a large service", () => {
     expect(hours.filter((label) => !/^\d\d:00$/.test(label))).toEqual([]);
     expect(labels).toEqual(expect.arrayContaining(["0.00001", "0.0001", "0.001", "0.01"]));
     expect(labels).toEqual(expect.arrayContaining(["p25", "p50", "p75", "p95", "p99"]));
+  });
+
+  it.each([320, 768, 900, 1440])("fits amounts into their tiles at %i pixels", async (width) => {
+    const [page, tell] = await opened("tips");
+    await page.setViewportSize({ width, height: 900 });
+    const now = { ...tipPoint(95), p25: 10_022, p50: 10_045, p75: 100_680 };
+    tell({ topic: "tips", value: { now, history: [now] } });
+    await page.getByText("0.00001002\u00a0SOL").waitFor();
+    expect(await overflowing(page, ".tiles dd")).toEqual([]);
   });
 
   it("reads tips point by point by keyboard and pointer", async () => {

@@ -124,8 +124,9 @@ function HowTo({ tier }: { readonly tier: TierView }): JSX.Element {
           <h3>2. Register a copy of the transaction</h3>
           <Snippet text={registerCommand()} what="command to register a tip" />
           <p class="muted small">
-            Include the slot that triggered it; register up to 25 at once. A tip counts once it has
-            landed without error, for {tier.windowHours} hours from its registration.
+            Slot: the one whose shreds made you send it, or the current one. Register up to 25 tips
+            at once. A tip counts once it has landed without error, for {tier.windowHours} hours
+            from its registration.
           </p>
         </div>
       </div>
