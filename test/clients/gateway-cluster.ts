@@ -141,11 +141,12 @@ export class GatewayCluster implements TestService {
     const statusNode = new RpcClient(cluster.url);
     const reader = new StatusReader({ clock: systemClock, node: statusNode, log: console });
     const key = randomBytes(16).toString("hex");
+    const known = apiKey(options.scopes);
     const parts: GatewayDependencies = {
       clock: systemClock,
       keys: {
-        find: (text) => (text === key ? apiKey(options.scopes) : null),
-        get: () => null,
+        find: (text) => (text === key ? known : null),
+        get: (id) => (id === known.id ? known : null),
         allows: () => true,
       },
       publicKeys: new TestPublicKeys(systemClock, () => []).publicKeys,
