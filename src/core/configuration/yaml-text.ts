@@ -8,6 +8,10 @@ import { messageOf, ShredwayError } from "../errors.ts";
 /** The deepest key needs 8 levels of the YAML parser. */
 const nestingMax = 64;
 const problemsShownMax = 20;
+/** Texts for errors whose message in the library names its own functions. */
+const textsByCode: Readonly<Record<string, string>> = {
+  MULTIPLE_DOCS: "expected one document, got another one after ---; remove this line",
+};
 
 export interface Located {
   /** Line number from 1; undefined: the problem has no position in the text. */
@@ -97,7 +101,7 @@ export function parseYaml(text: string, path: string): YamlFile {
     if (faults.length > 0) {
       const located = faults.map((fault) => ({
         line: lines.linePos(fault.pos[0]).line,
-        text: fault.message,
+        text: textsByCode[fault.code] ?? fault.message,
         code: fault.code,
       }));
       throw refusal(path, explain(located, text));

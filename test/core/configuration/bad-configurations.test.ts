@@ -62,6 +62,11 @@ describe("bad configurations", () => {
       "relay: {}\nrelay: {}",
       /shredway.yaml:2: invalid YAML: Map keys must be unique/,
     ],
+    [
+      "two documents",
+      "a: 1\n---\nb: 2",
+      /yaml:2: invalid YAML: expected one document, got another/,
+    ],
     ["an unknown tag", "relay: !secret x", /invalid YAML: Unresolved tag/],
     [
       "no shred version",
