@@ -59,9 +59,15 @@ export interface KeyStore {
   addKey(key: ApiKey): Promise<void>;
   /**
    * Sets the expiry of the old key, adds the new one and gives it the public keys of the old one, in one
-   * transaction. Throws ShredwayError "key_unknown".
+   * transaction. `onlyOnce`: the old key must have no expiry, so that a second rotation fails. Throws
+   * ShredwayError "key_unknown".
    */
-  replaceKey(oldId: string, expiresNs: bigint, key: ApiKey): Promise<void>;
+  replaceKey(
+    oldId: string,
+    expiresNs: bigint,
+    key: ApiKey,
+    options?: { readonly onlyOnce: boolean },
+  ): Promise<void>;
   /** Throws ShredwayError "key_unknown". Revoking a revoked key changes nothing. */
   revokeKey(id: string, nowNs: bigint): Promise<void>;
   /**

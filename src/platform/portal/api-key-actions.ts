@@ -116,7 +116,9 @@ export class ApiKeyActions {
     }
     const nowNs = clock.nowNs();
     const apiKey = newApiKey(key, randomBytes(keyRandomBytes), nowNs);
-    await keyStore.replaceKey(key.id, nowNs + BigInt(overlapHours) * hourNs, apiKey.key);
+    const untilNs = nowNs + BigInt(overlapHours) * hourNs;
+    // Another session may rotate it at this moment.
+    await keyStore.replaceKey(key.id, untilNs, apiKey.key, { onlyOnce: true });
     await refreshKeys();
     session.keyId = apiKey.key.id;
     log.info(

@@ -182,6 +182,19 @@ describe("keys", () => {
     expect(JSON.stringify(await list())).not.toContain(created.text);
   });
 
+  it("are rotated by one of several sessions at the same moment", async () => {
+    const harness = await PortalHarness.open();
+    const own = await harness.key("ann", ["submit"]);
+    const cookies = [
+      await harness.cookie(own),
+      await harness.cookie(own),
+      await harness.cookie(own),
+    ];
+    const answers = await Promise.all(cookies.map((cookie) => harness.call(cookie, "rotateKey")));
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 404, 404]);
+    expect(await harness.gateway.keys.keys()).toHaveLength(2);
+  });
+
   it("with more scopes than the session's cannot be revoked; invalid overlaps are refused", async () => {
     const harness = await PortalHarness.open();
     const large = await harness.key("ann", ["submit", "batch"]);

@@ -45,6 +45,7 @@ const selectKeys = `SELECT ${keyColumns
 const expireKey = `UPDATE api_keys
   SET expires_ns = CASE WHEN expires_ns < $2 THEN expires_ns ELSE $2 END
   WHERE id = $1 AND revoked_ns IS NULL`;
+const expireKeyOnce = `${expireKey} AND expires_ns IS NULL`;
 const revokeKey = "UPDATE api_keys SET revoked_ns = COALESCE(revoked_ns, $2) WHERE id = $1";
 const movePublicKeys = "UPDATE public_keys SET key_id = $2 WHERE key_id = $1";
 const insertAccount = `INSERT INTO accounts (id, name, created_ns) VALUES ($1, $2, $3)
@@ -168,12 +169,19 @@ export class SqlKeyStore implements KeyStore {
     await this.#change([insertionOf(key)]);
   }
 
-  async replaceKey(oldId: string, expiresNs: bigint, key: ApiKey): Promise<void> {
-    const expiry = { sql: expireKey, params: [oldId, expiresNs], mustChange: true };
+  async replaceKey(
+    oldId: string,
+    expiresNs: bigint,
+    key: ApiKey,
+    { onlyOnce } = { onlyOnce: false },
+  ): Promise<void> {
+    const sql = onlyOnce ? expireKeyOnce : expireKey;
+    const expiry = { sql, params: [oldId, expiresNs], mustChange: true };
     const move = { sql: movePublicKeys, params: [oldId, key.id] };
     const topics = [topic, publicKeysTopic];
     const end = await this.#change([expiry, insertionOf(key), move], topics);
-    if (!end.isCommitted) throw unknownKey(oldId, "a key that is not revoked");
+    if (end.isCommitted) return;
+    throw unknownKey(oldId, `a key that is not revoked${onlyOnce ? " or rotated" : ""}`);
   }
 
   async revokeKey(id: string, nowNs: bigint): Promise<void> {

@@ -80,6 +80,23 @@ onEachDatabase((databases) => {
       expect(await keys.keys()).toEqual(before);
     });
 
+    it("are replaced by one of several rotations at once, if each requires to be the only one", async () => {
+      const { keys } = await databases.store();
+      const account = await keys.ensureAccount("a", 1n);
+      const old = keyFor(account);
+      await keys.addKey(old);
+      const rotations = [1000n, 2000n, 3000n].map((expiresNs) =>
+        keys.replaceKey(old.id, expiresNs, keyFor(account), { onlyOnce: true }),
+      );
+      const ends = await Promise.allSettled(rotations);
+      expect(ends.filter(({ status }) => status === "fulfilled").length).toBe(1);
+      expect(ends.filter(({ status }) => status === "rejected")).toEqual([
+        expect.objectContaining({ reason: expect.objectContaining({ reason: "key_unknown" }) }),
+        expect.objectContaining({ reason: expect.objectContaining({ reason: "key_unknown" }) }),
+      ]);
+      expect((await keys.keys()).length).toBe(2);
+    });
+
     it("are revoked permanently", async () => {
       const { keys } = await databases.store();
       const account = await keys.ensureAccount("a", 1n);
