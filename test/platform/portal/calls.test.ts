@@ -191,7 +191,8 @@ describe("keys", () => {
       await harness.cookie(own),
     ];
     const answers = await Promise.all(cookies.map((cookie) => harness.call(cookie, "rotateKey")));
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 404, 404]);
+    const statuses = answers.map(({ status }) => status);
+    expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 404, 404]);
     expect(await harness.gateway.keys.keys()).toHaveLength(2);
   });
 
