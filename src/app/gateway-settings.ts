@@ -6,7 +6,7 @@
 
 import { parseAddressRange } from "../core/addresses/addresses.ts";
 import type { Config } from "../core/configuration/configuration.ts";
-import { sellsShreds } from "../core/configuration/shred-tips.ts";
+import { sellsShreds, shredTipAddressesOf } from "../core/configuration/shred-tips.ts";
 import { parsePubkey, pubkeyBytes } from "../core/primitives.ts";
 import type { ApiKey } from "../gateway/accounts/types.ts";
 import type { GatewaySettings, Region } from "../gateway/methods/dependencies.ts";
@@ -91,12 +91,6 @@ export function bytesOf(addresses: Iterable<string>): Uint8Array[] {
 export function tipAddressesOf(config: Config): Uint8Array[] {
   const all = regionsOf(config).flatMap(({ tipAddresses }) => tipAddresses);
   return bytesOf([...all, ...config.tips.addresses]);
-}
-
-/** Distinct shred-tip addresses, in base58. */
-export function shredTipAddressesOf(config: Config): ReadonlySet<string> {
-  const all = regionsOf(config).flatMap(({ shredTipAddresses }) => shredTipAddresses);
-  return new Set([...all, ...config.tips.shredAddresses]);
 }
 
 /** The tracker's members change at runtime, so they are read on each use. */

@@ -4,18 +4,13 @@
 // here each time.
 
 import type { Config } from "../core/configuration/configuration.ts";
+import { shredTipAddressesOf } from "../core/configuration/shred-tips.ts";
 import type { FastPath } from "../gateway/fast-path/fast-path.ts";
 import type { GatewaySettings } from "../gateway/methods/dependencies.ts";
 import type { PlanPolicy } from "../gateway/submission/plan.ts";
 import { TransactionInspector } from "../gateway/transactions/transaction-checks.ts";
 import type { TrackerPart } from "./compose-partners.ts";
-import {
-  bytesOf,
-  policyOf,
-  settingsOf,
-  shredTipAddressesOf,
-  tipAddressesOf,
-} from "./gateway-settings.ts";
+import { bytesOf, policyOf, settingsOf, tipAddressesOf } from "./gateway-settings.ts";
 import type { NodeDirectory } from "./node-directory.ts";
 import { nodeSettingsOf } from "./node-settings.ts";
 

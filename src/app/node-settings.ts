@@ -5,8 +5,8 @@
 
 import type { Config } from "../core/configuration/configuration.ts";
 import { thresholdsOf } from "../core/configuration/schema-delivery.ts";
+import { shredTipAddressesOf } from "../core/configuration/shred-tips.ts";
 import { destinationSettingsOf } from "../shreds/destinations/destination-rules.ts";
-import { shredTipAddressesOf } from "./gateway-settings.ts";
 
 export interface NodeSettings {
   /** Tiers that can be bought, narrowest first, with thresholds in lamports. */

@@ -9,6 +9,7 @@ import {
   type SubscriptionStatus,
   subscriptionEvents,
 } from "../../src/relay/shredstream/subscription-status.ts";
+import { runningFacts } from "./running-facts.ts";
 
 function checksFor(
   healths: readonly RouteSnapshot["health"][],
@@ -16,17 +17,8 @@ function checksFor(
   gateway: Partial<NonNullable<ReadinessFacts["gateway"]>> = {},
 ) {
   return checksOf({
-    phase: "running",
-    unworkableParts: [],
-    lastShredNs: null,
-    trafficProblem: null,
+    ...runningFacts,
     subscriptions,
-    subscribers: null,
-    discovery: null,
-    isAuthenticated: false,
-    schedule: undefined,
-    slot: null,
-    nowNs: 0n,
     gateway: {
       routes: healths.map((health, i) => ({ name: `route-${i}`, health })),
       keysInForce: 1,
@@ -90,22 +82,10 @@ it("is not ready while every route is down", () => {
 });
 
 it("names the multicast groups that do not deliver, if a source has any", () => {
-  const facts = {
-    phase: "running",
-    unworkableParts: [],
-    lastShredNs: null,
-    trafficProblem: null,
-    subscriptions: [],
-    subscribers: null,
-    discovery: null,
-    isAuthenticated: false,
-    schedule: undefined,
-    slot: null,
-    nowNs: 0n,
-    gateway: null,
-  } as const;
   const found = (groups?: { count: number; problem: string | null }) =>
-    checksOf({ ...facts, ...(groups && { groups }) }).find(({ name }) => name === "multicast");
+    checksOf({ ...runningFacts, ...(groups && { groups }) }).find(
+      ({ name }) => name === "multicast",
+    );
   expect(found()).toBeUndefined();
   expect(found({ count: 2, problem: null })).toMatchObject({ ok: true, critical: false });
   const problem = "group 233.84.178.1 of edge: no shred for 30 s";
@@ -160,20 +140,7 @@ it("has each check in the table of docs/metrics.md", () => {
 
 it("reports parts of the configuration that cannot work, and is not critical", () => {
   const found = (unworkableParts: string[]) =>
-    checksOf({
-      phase: "running",
-      unworkableParts,
-      lastShredNs: null,
-      trafficProblem: null,
-      subscriptions: [],
-      subscribers: null,
-      discovery: null,
-      isAuthenticated: false,
-      schedule: undefined,
-      slot: null,
-      nowNs: 0n,
-      gateway: null,
-    }).find(({ name }) => name === "configuration");
+    checksOf({ ...runningFacts, unworkableParts }).find(({ name }) => name === "configuration");
   expect(found([])).toBeUndefined();
   expect(found(["one", "two"])).toMatchObject({ ok: false, critical: false, detail: "one; two" });
 });

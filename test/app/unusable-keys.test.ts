@@ -16,6 +16,7 @@ import { Files } from "../platform/store/files.ts";
 import { closing } from "../support/closing.ts";
 import { createdKey } from "../support/gateway/created-key.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { runningFacts } from "./running-facts.ts";
 
 const files = new Files();
 afterEach(() => files.clean());
@@ -64,20 +65,7 @@ it("a key with the scope of a newer version affects only itself", async () => {
   const named = lines.filter((line) => line.includes(`API key \\"${ids[0]}\\"`));
   expect(named).toHaveLength(1);
   const { api_keys: check } = Object.fromEntries(
-    checksOf({
-      phase: "running",
-      unworkableParts: [],
-      lastShredNs: null,
-      trafficProblem: null,
-      subscriptions: [],
-      subscribers: null,
-      discovery: null,
-      isAuthenticated: false,
-      schedule: undefined,
-      slot: null,
-      nowNs: 0n,
-      gateway: gateway.readiness(),
-    }).map((each) => [each.name, each]),
+    checksOf({ ...runningFacts, gateway: gateway.readiness() }).map((each) => [each.name, each]),
   );
   expect(check).toMatchObject({ ok: false, critical: false });
   expect(check?.detail).toContain(`API key "${ids[0]}" of account`);

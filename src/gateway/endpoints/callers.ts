@@ -261,22 +261,13 @@ export class Callers {
   }
 
   /**
-   * For open WebSockets: the key of the handshake in its present state. null: it has ended, or is not allowed from
-   * this address. Counts neither a use nor a failure.
+   * For open WebSockets: the key with that id in its present state. null: it has ended, has none of the scopes, or is
+   * not allowed from this address. Counts neither a use nor a failure.
    */
-  current(head: HttpHead): ApiKey | null {
-    const [text] = keysIn(head, new Query(head.query), false);
-    return text === undefined ? null : this.#keyFor(text, this.#originOf(head));
-  }
-
-  /**
-   * For open WebSockets: whether the key with that id is valid now from this address, with one of `scopes`. Counts
-   * neither a use nor a failure.
-   */
-  isValid(keyId: string, head: HttpHead, wanted: readonly Scope[]): boolean {
+  current(keyId: string, head: HttpHead, wanted: readonly Scope[]): ApiKey | null {
     const key = this.#keys.get(keyId, this.#clock.nowNs());
-    if (!key || !wanted.some((scope) => key.scopes.includes(scope))) return false;
-    return this.#mayUse(key, this.#originOf(head));
+    if (!key || !wanted.some((scope) => key.scopes.includes(scope))) return null;
+    return this.#mayUse(key, this.#originOf(head)) ? key : null;
   }
 
   /** For WebSockets: returns a key with one of `scopes`, or the refusal. */

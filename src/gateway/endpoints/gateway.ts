@@ -142,7 +142,7 @@ export class Gateway {
       submissions,
       report,
       authorise: (head) => this.#callers.authorise(head, ["submit", "batch"]),
-      isKeyValid: (id, head) => this.#callers.isValid(id, head, ["submit", "batch"]),
+      currentKey: (id, head) => this.#callers.current(id, head, ["submit", "batch"]),
       countHandshake: this.#countHandshake,
       checkSignature: (what, signature) => checkedSignature({ dependencies }, what, signature),
     });
@@ -152,7 +152,7 @@ export class Gateway {
       clock,
       addressOf,
       authorise: (head) => this.#callers.authorise(head, ["submit"]),
-      currentKey: (head) => this.#callers.current(head),
+      currentKey: (id, head) => this.#callers.current(id, head, ["submit"]),
       countHandshake: this.#countHandshake,
       contextOf: (key, query) => this.contextOf(key, query),
       submit: (stream) => this.answerStream(stream),
@@ -470,7 +470,7 @@ export class Gateway {
     return subscriptionRoute({
       node: sockets,
       authorise: (head) => this.#callers.authorise(withSocketKeys(head), scopes),
-      isKeyValid: (id, head) => this.#callers.isValid(id, head, scopes),
+      currentKey: (id, head) => this.#callers.current(id, head, scopes),
       clock,
       ...(streams && { streams }),
       addressOf: (head) => this.#callers.addressOf(head),

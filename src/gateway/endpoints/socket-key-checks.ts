@@ -1,16 +1,24 @@
 // Closes open WebSockets whose API key was revoked, has expired, or may no longer be used from their address.
 //
-// Used by status-feed.ts and subscriptions.ts. A client that only listens sends nothing at which its key could
-// be checked, so each open WebSocket is checked once a second.
+// Used by status-feed.ts, subscriptions.ts and submission-sockets.ts. A client that only listens sends nothing at
+// which its key could be checked, so each open WebSocket is checked twice a second.
 
 import type { Clock, Timer } from "../../core/clock.ts";
+import type { ApiKey } from "../accounts/types.ts";
 import type { HttpHead, WebSocketPeer } from "../http/types.ts";
 
-const checkMs = 1_000;
+const checkMs = 500;
 const policyViolation = 1008;
 
-/** Whether the key with that id is valid now for the address and the scopes of the WebSocket. */
-export type IsKeyValid = (keyId: string, head: HttpHead) => boolean;
+/** The key in its present state; null: it has ended, lacks the scopes, or is not allowed from this address. */
+export type CurrentKey = (keyId: string, head: HttpHead) => ApiKey | null;
+
+interface SocketKeyChecksOptions {
+  readonly clock: Clock;
+  readonly currentKey: CurrentKey;
+  /** For the close frame. */
+  readonly reason?: string;
+}
 
 interface OpenSocket {
   readonly keyId: string;
@@ -21,19 +29,19 @@ interface OpenSocket {
 
 export class SocketKeyChecks {
   readonly #clock: Clock;
-  readonly #isKeyValid: IsKeyValid;
+  readonly #currentKey: CurrentKey;
+  readonly #reason: string;
   readonly #sockets = new Map<WebSocketPeer, OpenSocket>();
   #timer: Timer | null = null;
 
   constructor({
     clock,
-    isKeyValid,
-  }: {
-    readonly clock: Clock;
-    readonly isKeyValid: IsKeyValid;
-  }) {
+    currentKey,
+    reason = "the API key is no longer valid",
+  }: SocketKeyChecksOptions) {
     this.#clock = clock;
-    this.#isKeyValid = isKeyValid;
+    this.#currentKey = currentKey;
+    this.#reason = reason;
   }
 
   add(peer: WebSocketPeer, socket: OpenSocket): void {
@@ -48,12 +56,17 @@ export class SocketKeyChecks {
     this.#timer = null;
   }
 
-  /** False: it is closed, because its key has ended. */
-  check(peer: WebSocketPeer): boolean {
+  /** null: it is closed, because its key has ended. */
+  check(peer: WebSocketPeer): ApiKey | null {
     const socket = this.#sockets.get(peer);
-    if (socket && this.#isKeyValid(socket.keyId, socket.head)) return true;
-    closeForKey(peer);
-    return false;
+    const key = socket ? this.#currentKey(socket.keyId, socket.head) : null;
+    if (!key) this.close(peer);
+    return key;
+  }
+
+  /** Closes a WebSocket whose key has ended. */
+  close(peer: WebSocketPeer): void {
+    peer.close(policyViolation, this.#reason);
   }
 
   #checkAll(): void {
@@ -61,8 +74,4 @@ export class SocketKeyChecks {
       if (!isCheckedElsewhere?.()) this.check(peer);
     }
   }
-}
-
-export function closeForKey(peer: WebSocketPeer): void {
-  peer.close(policyViolation, "the API key is no longer valid");
 }

@@ -30,7 +30,7 @@ import type { Ingress, Submissions, TimelineEvent } from "../submission/types.ts
 import { handshakeRefusal, pauseRefusal, prefixOf, refusalAnswer } from "./answers.ts";
 import { HandshakePauses } from "./handshake-pauses.ts";
 import { checkNames, keyName, Query } from "./query.ts";
-import { closeForKey, type IsKeyValid, SocketKeyChecks } from "./socket-key-checks.ts";
+import { type CurrentKey, SocketKeyChecks } from "./socket-key-checks.ts";
 
 export const feedsPerKeyMax = 8;
 export const signaturesMax = 256;
@@ -47,7 +47,7 @@ interface StatusFeedDependencies {
   readonly clock: Clock;
   readonly submissions: Pick<Submissions, "subscribe">;
   readonly authorise: Authorise;
-  readonly isKeyValid: IsKeyValid;
+  readonly currentKey: CurrentKey;
   /** Counts a handshake against the key's limit. Throws ShredwayError "rate_limited". */
   readonly countHandshake: (key: ApiKey) => void;
   /** Throws ShredwayError "value_invalid" for an invalid signature. */
@@ -104,7 +104,7 @@ export class StatusFeed implements WebSocketRoute {
   open(peer: WebSocketPeer, head: HttpHead): void {
     const found = this.#dependencies.authorise(head);
     if (!("key" in found)) {
-      closeForKey(peer);
+      this.#keyChecks.close(peer);
       return;
     }
     const { key } = found;

@@ -29,6 +29,7 @@ import { Query } from "./query.ts";
 import { rawParameters } from "./raw-endpoints.ts";
 import { isReceiptHeaderSet, receiptHeader } from "./receipt-header.ts";
 import { type RequestContext, uriParameters } from "./request-context.ts";
+import { type CurrentKey, SocketKeyChecks } from "./socket-key-checks.ts";
 import {
   type StreamAnswer,
   type StreamSubmission,
@@ -44,8 +45,8 @@ const responsesMax = 1024;
 const transactionBytesMax = 4096;
 const frameHeadBytes = 2;
 const submissionBytesMax = bundleTransactionsMax * (frameHeadBytes + transactionBytesMax);
-const checkMs = 500;
-const policyViolation = 1008;
+const reportMs = 500;
+const keyEndText = "the API key is no longer valid, or lacks the scope submit";
 const unsupportedData = 1003;
 const tryAgainLater = 1013;
 
@@ -58,8 +59,7 @@ const checkedParameters = [
 interface SocketDependencies {
   readonly clock: Clock;
   readonly authorise: Authorise;
-  /** The key in its present state; null: it has ended or is not allowed from this address. */
-  readonly currentKey: (head: HttpHead) => ApiKey | null;
+  readonly currentKey: CurrentKey;
   /** The client's address, 16 bytes. */
   readonly addressOf: (head: HttpHead) => Uint8Array;
   /** Counts a handshake against the key's limit. Throws ShredwayError "rate_limited". */
@@ -75,7 +75,6 @@ interface SocketDependencies {
 interface Connection {
   readonly id: number;
   readonly keyId: string;
-  readonly head: HttpHead;
   readonly query: Query;
   /** Responses in the order of the messages, null while one is missing; null: none are requested. */
   readonly responses: (Uint8Array | null)[] | null;
@@ -97,11 +96,14 @@ export class SubmissionSockets implements WebSocketRoute {
   readonly #connections = new Map<WebSocketPeer, Connection>();
   readonly #records: ConnectionRecords;
   readonly #pauses = new HandshakePauses();
+  readonly #keyChecks: SocketKeyChecks;
   #opened = 0;
-  #checks: Timer | undefined;
+  #reports: Timer | undefined;
 
   constructor(dependencies: SocketDependencies) {
+    const { clock, currentKey } = dependencies;
     this.#dependencies = dependencies;
+    this.#keyChecks = new SocketKeyChecks({ clock, currentKey, reason: keyEndText });
     this.#records = new ConnectionRecords(dependencies.rateLimited);
   }
 
@@ -129,19 +131,19 @@ export class SubmissionSockets implements WebSocketRoute {
   }
 
   open(peer: WebSocketPeer, head: HttpHead): void {
-    const { clock, addressOf } = this.#dependencies;
-    const key = this.#currentKey(head);
-    if (!key) {
-      closeForKey(peer);
+    const { clock, addressOf, authorise } = this.#dependencies;
+    const found = authorise(head);
+    if (!("key" in found)) {
+      this.#keyChecks.close(peer);
       return;
     }
+    const { key } = found;
     const query = new Query(head.query);
     const hasResponses = socketParameters.responses.read(query);
     const id = ++this.#opened;
     this.#connections.set(peer, {
       id,
       keyId: key.id,
-      head,
       query,
       responses: hasResponses ? [] : null,
       sent: 0,
@@ -157,7 +159,8 @@ export class SubmissionSockets implements WebSocketRoute {
       address: formatAddress(addressOf(head)),
       openedNs: clock.nowNs(),
     });
-    this.#checks ??= clock.every(checkMs, () => this.#check());
+    this.#keyChecks.add(peer, { keyId: key.id, head });
+    this.#reports ??= clock.every(reportMs, () => this.#records.reportDue(clock.monotonicNs()));
   }
 
   message(peer: WebSocketPeer): void {
@@ -167,11 +170,8 @@ export class SubmissionSockets implements WebSocketRoute {
   binaryMessage(peer: WebSocketPeer, bytes: Uint8Array): void {
     const connection = this.#connections.get(peer);
     if (!connection) return;
-    const key = this.#currentKey(connection.head);
-    if (key?.id !== connection.keyId) {
-      closeForKey(peer);
-      return;
-    }
+    const key = this.#keyChecks.check(peer);
+    if (!key) return;
     const { responses } = connection;
     if (responses && responses.length >= responsesMax) {
       peer.close(tryAgainLater, `more than ${responsesMax} responses are missing`);
@@ -197,10 +197,11 @@ export class SubmissionSockets implements WebSocketRoute {
     const connection = this.#connections.get(peer);
     if (!connection) return;
     this.#connections.delete(peer);
+    this.#keyChecks.remove(peer);
     this.#records.remove(connection.id);
     if (this.#connections.size > 0) return;
-    this.#checks?.cancel();
-    this.#checks = undefined;
+    this.#reports?.cancel();
+    this.#reports = undefined;
   }
 
   async #submit(
@@ -241,25 +242,9 @@ export class SubmissionSockets implements WebSocketRoute {
       if (!peer.sendBytes(first)) return;
     }
   }
-
-  #currentKey(head: HttpHead): ApiKey | null {
-    const key = this.#dependencies.currentKey(head);
-    return key?.scopes.includes("submit") ? key : null;
-  }
-
-  #check(): void {
-    for (const [peer, { head, keyId }] of this.#connections) {
-      if (this.#currentKey(head)?.id !== keyId) closeForKey(peer);
-    }
-    this.#records.reportDue(this.#dependencies.clock.monotonicNs());
-  }
 }
 
 const overloadedText = `overloaded: more than ${underWayMax} submissions of this WebSocket are under way; wait for responses`;
-
-function closeForKey(peer: WebSocketPeer): void {
-  peer.close(policyViolation, "the API key is no longer valid, or lacks the scope submit");
-}
 
 function tooManySockets(): ShredwayError {
   return new ShredwayError(

@@ -29,7 +29,7 @@ import { HandshakePauses } from "./handshake-pauses.ts";
 import { messageCost } from "./message-cost.ts";
 import { checkNames, Query } from "./query.ts";
 import { submissionNames } from "./request-context.ts";
-import { type IsKeyValid, SocketKeyChecks } from "./socket-key-checks.ts";
+import { type CurrentKey, SocketKeyChecks } from "./socket-key-checks.ts";
 import {
   type SessionLimits,
   SubscriptionSession,
@@ -79,7 +79,7 @@ export interface SubscriptionOptions {
   /** null: every subscription is refused with "upstream_missing". */
   readonly node: NodeSockets | null;
   readonly authorise: Authorise;
-  readonly isKeyValid: IsKeyValid;
+  readonly currentKey: CurrentKey;
   readonly clock: Clock;
   /** Counts a handshake against the key's limit. Throws ShredwayError "rate_limited". */
   readonly countHandshake: (key: ApiKey) => void;

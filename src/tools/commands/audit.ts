@@ -3,10 +3,10 @@
 // Reads the service's database, also while the service runs, and asks a Solana node about each registered
 // transaction. It changes nothing. docs/audit.md describes what is compared.
 
-import { shredTipAddressesOf } from "../../app/gateway-settings.ts";
 import { tierRulesOf } from "../../app/tier-rules.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
+import { shredTipAddressesOf } from "../../core/configuration/shred-tips.ts";
 import { quote } from "../../core/errors.ts";
 import { RpcClient } from "../../platform/solana/rpc-client.ts";
 import type { Store } from "../../platform/store/store.ts";

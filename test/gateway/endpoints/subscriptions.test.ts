@@ -41,7 +41,7 @@ async function open(
   const route = subscriptionRoute({
     node,
     authorise: () => ({ key: apiKey("one") }),
-    isKeyValid: () => true,
+    currentKey: (id) => apiKey("any", { id }),
     clock: systemClock,
     countHandshake: () => undefined,
     report: (thrown) => String(faults.push(thrown)),
