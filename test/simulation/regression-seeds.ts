@@ -95,4 +95,9 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     hasQuietPeriods: true,
     found: "checks: refusals of a shred of two sources, while two destinations fail",
   },
+  {
+    seed: 917646395,
+    slots: 60,
+    found: "answers of several nodes in 4 s made slots seem half as long",
+  },
 ];

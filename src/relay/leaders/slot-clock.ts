@@ -11,6 +11,11 @@
 // it was at most 15 (20 and 21 in two of 300, `ceiling` then 3 short). After it doubled, the clock may
 // need 5 s or more.
 //
+// Without shreds, it measures the duration on the answers of the node, which is asked each second at first.
+// With one node, `now` was at most 3 slots behind, and at most 1 after 10 s. Behind an address with nodes
+// that were 0 to 3 slots behind, it was 7 slots behind to 4 ahead until 30 s, then 5 behind to 2 ahead (400
+// simulated runs of 2 minutes each, slots of 400 ms).
+//
 // A scheduled leader can sign shreds of its own future slots at any time. An arrival therefore counts
 // only within 16 slots of the line's present, moves the line only together with others, and only while
 // at least 12 of 32 slots arrive. Other arrivals are stored separately, and a new line replaces the
@@ -32,9 +37,9 @@
 
 import {
   lineThrough,
-  median,
   type SlotLine,
   type SlotReading,
+  scatterOf,
   slotAt,
   slotNsOf,
   timeOf,
@@ -50,7 +55,7 @@ interface SlotNow {
    * Age of the last observation that confirmed this source; 0 if it was made later than the given time.
    */
   readonly ageNs: bigint;
-  /** null: only one RPC answer is known, and `slot` is that answer without extrapolation. */
+  /** null: no duration is measured, and `slot` is the highest of the last answers of the node. */
   readonly slotNs: bigint | null;
 }
 
@@ -93,6 +98,12 @@ const settledSlots = 8;
  */
 const outageSlots = 32;
 const rpcAnswersMax = 16;
+/**
+ * One address often leads to several nodes, each some slots behind the network. Their answers show a slot
+ * duration when they span so many times their scatter, or when there are 16 of them.
+ */
+const rpcSlotsPerScatter = 10;
+const rpcRecentMax = 5;
 /** A node had no further slot for so long, and its slots seem longer than `longSlotNs`: the cluster had stopped. */
 const standstillNs = 4e9;
 const longSlotNs = 2e9;
@@ -100,6 +111,10 @@ const longSlotNs = 2e9;
 const shortestSlotNs = 100e6;
 /** A clock that is set back by less than this is not detected, which does no harm. */
 const stepBackNs = 1e9;
+
+function highestSlotOf(readings: readonly SlotReading[]): number {
+  return Math.max(...readings.map(({ slot }) => slot));
+}
 
 /** Whether there was a confirmation that is not in the future; otherwise the clock was set back. */
 function isTimely(confirmedNs: number, atNs: number): boolean {
@@ -155,7 +170,7 @@ export class SlotClock {
    * all of `#rpc` is forgotten: only a node that errs has reported it.
    */
   #noteHighest(): void {
-    const slot = Math.max(...this.#rpc.map((answer) => answer.slot));
+    const slot = highestSlotOf(this.#rpc);
     if (this.#highestRpc?.slot === slot) return;
     this.#highestRpc = this.#rpc.find((answer) => answer.slot === slot) ?? null;
   }
@@ -413,14 +428,17 @@ export class SlotClock {
     return this.#line ? slotAt(this.#line, atNs) : null;
   }
 
-  /** Median of the last five answers, each extrapolated to `atNs`. */
+  /**
+   * The second-highest of the last five answers, each extrapolated to `atNs`: nodes fall behind, and one that is
+   * ahead errs. Without a duration, the highest.
+   */
   #rpcSlotAt(atNs: number): number | null {
-    const last = this.#rpc.at(-1);
-    if (!last) return null;
+    const recent = this.#rpc.slice(-rpcRecentMax);
     const slotNs = this.#slotNsBy("rpc");
-    if (slotNs === null) return last.slot;
-    const recent = this.#rpc.slice(-5);
-    return median(Float64Array.from(recent, (a) => a.slot + (atNs - a.timeNs) / slotNs));
+    if (slotNs === null) return recent.length === 0 ? null : highestSlotOf(recent);
+    const slots = recent.map((answer) => answer.slot + (atNs - answer.timeNs) / slotNs);
+    slots.sort((one, other) => other - one);
+    return slots[1] ?? slots[0] ?? null;
   }
 
   #slotNsBy(source: SlotSource): number | null {
@@ -429,9 +447,16 @@ export class SlotClock {
     const lineNs = this.#line?.slotNs ?? null;
     if (source === "shreds" || !answer || !first) return lineNs;
     if (lineNs !== null && answer.timeNs - this.#confirmedNs <= forgottenAfterNs) return lineNs;
+    return this.#measuredRpcSlotNs(answer.timeNs - first.timeNs) ?? lineNs;
+  }
+
+  /** null: the answers of the last `periodNs` are too few, or too scattered for so short a period. */
+  #measuredRpcSlotNs(periodNs: number): number | null {
     // Answers are whole slots, so less than 4 s contain too little information.
-    const isLong = this.#rpc.length >= 3 && answer.timeNs - first.timeNs >= 4e9;
-    return (isLong ? slotNsOf(this.#rpc) : null) ?? lineNs;
+    if (this.#rpc.length < 3 || periodNs < 4e9) return null;
+    const slotNs = slotNsOf(this.#rpc);
+    if (slotNs === null || this.#rpc.length === rpcAnswersMax) return slotNs;
+    return periodNs / slotNs < rpcSlotsPerScatter * scatterOf(this.#rpc, slotNs) ? null : slotNs;
   }
 
   /** The last slot for which it is certain enough whether it was skipped. */

@@ -35,7 +35,7 @@ export function timeOf(line: SlotLine, slot: number): number {
 }
 
 /** Median of at least one value, the upper of two. Reorders `values`. */
-export function median(values: Float64Array): number {
+function median(values: Float64Array): number {
   // Selection (Hoare), because sorting the 2,016 slopes of 64 arrivals takes several times as long.
   const middle = values.length >> 1;
   let low = 0;
@@ -73,6 +73,12 @@ export function slotNsOf(arrivals: readonly SlotReading[]): number | null {
   }
   const slotNs = median(slopes.subarray(0, count));
   return slotNs >= slotNsMin && slotNs <= slotNsMax ? slotNs : null;
+}
+
+/** Distance in slots between the outermost arrivals on both sides of a line with this slot duration. */
+export function scatterOf(arrivals: readonly SlotReading[], slotNs: number): number {
+  const offsets = arrivals.map(({ slot, timeNs }) => slot - timeNs / slotNs);
+  return Math.max(...offsets) - Math.min(...offsets);
 }
 
 /** The line through `arrivals`, ascending by slot. `slotNs`: used instead of a measurement. */

@@ -1,6 +1,7 @@
 // The slot clock with answers of a node, alone and against recordings of old shreds.
 
 import { describe, expect, it } from "vitest";
+import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import { SlotClock } from "../../../src/relay/leaders/slot-clock.ts";
 import { firstSlot, startNs } from "./simulated-slots.ts";
 
@@ -47,6 +48,30 @@ describe("RPC", () => {
     expect(Math.abs(Number(now?.slot ?? 0n) - Number(firstSlot + 398n))).toBeLessThanOrEqual(1);
     expect(now?.slotNs).toBe(200n * msNs);
   });
+
+  it.each([0, 1, 3, 6])(
+    "has the duration within a half behind an address with nodes that are up to %s slots behind",
+    (behindMax) => {
+      for (let seed = 1; seed <= 50; seed++) {
+        const random = new SeededRandom(seed);
+        const clock = new SlotClock();
+        let dueS = 0n;
+        for (let atS = 0n; atS < 60n; atS++) {
+          const atNs = startNs + atS * second;
+          const present = firstSlot + (atS * second) / (400n * msNs);
+          if (atS >= dueS) {
+            clock.noteRpc(present - BigInt(random.below(behindMax + 1)), atNs);
+            dueS = atS + (clock.now(atNs)?.slotNs === null ? 1n : 5n);
+          }
+          const { slot, slotNs } = clock.now(atNs) ?? { slot: 0n, slotNs: null };
+          expect(Math.abs(Number(slot - present))).toBeLessThanOrEqual(behindMax + 6);
+          if (slotNs !== null)
+            expect(Math.abs(Number(slotNs) / 400e6 - 1)).toBeLessThanOrEqual(0.5);
+          else expect(atS).toBeLessThan(30n);
+        }
+      }
+    },
+  );
 
   it("has the duration of slots soon after a cluster that had stopped", () => {
     const clock = new SlotClock();
