@@ -106,6 +106,9 @@ export class ServerConnection {
   #dropsLeft = dropsBurst;
   #dropsAtNs: bigint;
   #end = "";
+  /** The last packet of a connection that was closed here. */
+  #closingPacket: Buffer | undefined;
+  #packetsAfterClose = 0;
   #isEndReported = false;
   readonly #timer: DueTimer;
 
@@ -128,6 +131,10 @@ export class ServerConnection {
   /** Processes a packet of the client; `work` must follow. Decryption overwrites the packet. */
   receive(packet: Buffer): void {
     this.#receivedBytes += packet.length;
+    if (this.#closingPacket) {
+      this.#repeatClose(this.#closingPacket);
+      return;
+    }
     if (this.#isEarly(packet)) {
       // The two sockets of a listener are read one after the other.
       if (this.#early.length < earlyPacketsMax) this.#early.push(Buffer.from(packet));
@@ -241,6 +248,16 @@ export class ServerConnection {
     this.#responses.clear();
     this.#streams?.close();
     closeConnection(this.#quic, isApplication, code, reason);
+  }
+
+  /**
+   * quiche sends the close once. A client that lost it still sends, and gets it again for the first, second,
+   * fourth packet and so on (RFC 9000, 10.2.1).
+   */
+  #repeatClose(packet: Buffer): void {
+    const count = ++this.#packetsAfterClose;
+    const isPowerOfTwo = (count & (count - 1)) === 0;
+    if (isPowerOfTwo && this.#maySend(packet.length)) this.#host.send(packet);
   }
 
   #handshake(nowNs: bigint): void {
@@ -371,6 +388,7 @@ export class ServerConnection {
 
   #sendAll(): void {
     for (const { packet } of packetsOf(this.#quic)) {
+      if (this.#end !== "") this.#closingPacket = packet;
       if (this.#maySend(packet.length)) this.#host.send(packet);
     }
   }

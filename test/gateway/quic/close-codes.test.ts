@@ -8,7 +8,7 @@ import { dialects } from "../../../src/core/quic/dialects.ts";
 import type { QuicheCredentials } from "../../../src/core/quic/quiche.ts";
 import { closing } from "../../support/closing.ts";
 import { until } from "../../support/network/udp-receiver.ts";
-import { invalidProtection } from "../../support/quic/attacks.ts";
+import { invalidProtection, resetUntilClosed } from "../../support/quic/attacks.ts";
 import { sessionsOf } from "../../support/quic/ingress-clients.ts";
 import { IngressRun } from "../../support/quic/ingress-run.ts";
 import { QuicClient } from "../../support/quic/quic-client.ts";
@@ -78,10 +78,7 @@ describeQuic.each(Object.entries(codes))("on %s", (protocol, expected) => {
     ];
     const first = await connect("good");
     ends.push(await endOf(await begin(credentialsOf("good"))));
-    while (first.quic.peerError() === null) {
-      for (let i = first.credit; i > 0; i--) first.reset(first.begin(Buffer.from([1])));
-      await new Promise(setImmediate);
-    }
+    await resetUntilClosed(first);
     ends.push(await endOf(first));
     await until(() => sessionsOf(run) === 0, "the end of the first connection");
     const last = await connect("good");

@@ -108,6 +108,11 @@ class Pair {
     }
   }
 
+  /** Loses everything that the connection has sent. Returns the number of packets. */
+  lose(): number {
+    return this.#toClient.splice(0).length;
+  }
+
   #counted(quic: QuicheConnection): QuicheConnection {
     const write: QuicheConnection["streamSend"] = quic.streamSend.bind(quic);
     const counted: QuicheConnection["streamSend"] = (...words) => {
@@ -171,6 +176,33 @@ describeQuic("a connection that its client closes", () => {
     pair.connection.answer(2, 200, "ok");
     pair.connection.work();
     expect(pair.ends).toBe(1);
+  });
+});
+
+describeQuic("a connection that is closed here", () => {
+  /** The client's packets arrive; the answers to `lost` of them do not. Returns how many answers there were. */
+  function answersTo(pair: Pair, lost: number): number[] {
+    return Array.from({ length: lost }, (_, i) => {
+      pair.client.streamSend(2 + 4 * i, Buffer.from("a"), true);
+      pair.toServer();
+      return pair.lose();
+    });
+  }
+
+  it("repeats its close to a client that lost it, ever more seldom", () => {
+    const pair = new Pair({ streamsMax: 64, responseBytesMax: 0 });
+    pair.connection.dismiss(4, "excess");
+    pair.connection.work();
+    expect(pair.lose()).toBe(1);
+    expect(answersTo(pair, 9)).toEqual([1, 1, 0, 1, 0, 0, 0, 1, 0]);
+    expect(pair.client.peerError()).toBeNull();
+    for (let i = 9; i < 16; i++) {
+      pair.client.streamSend(2 + 4 * i, Buffer.from("a"), true);
+      pair.toServer();
+      pair.toClient();
+    }
+    expect(pair.client.peerError()).toMatchObject({ isApp: true, errorCode: 4 });
+    expect({ completed: pair.completed, ends: pair.ends }).toEqual({ completed: [], ends: 0 });
   });
 });
 

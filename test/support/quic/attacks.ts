@@ -93,9 +93,9 @@ export async function oneByteFrames(
 ): Promise<number> {
   const attacker = await client(target);
   await attacker.established;
-  for (let i = 0; i < streams && attacker.quic.peerError() === null; i++) {
-    await until(() => attacker.credit > 0 || attacker.quic.peerError() !== null, "credit");
-    if (attacker.quic.peerError() !== null) break;
+  for (let i = 0; i < streams && !attacker.isOver; i++) {
+    await until(() => attacker.credit > 0 || attacker.isOver, "credit");
+    if (attacker.isOver) break;
     const id = attacker.begin(Buffer.from([1]));
     for (let at = 2; at < bytes; at++) {
       attacker.extend(id, Buffer.from([at & 0xff]));
@@ -109,11 +109,15 @@ export async function oneByteFrames(
   return sent;
 }
 
-/** Resets every stream that it begins, until the server closes the connection. */
 export async function resetFlood(target: AttackTarget): Promise<QuicEnd> {
   const attacker = await client(target);
   await attacker.established;
-  while (attacker.quic.peerError() === null) {
+  return resetUntilClosed(attacker);
+}
+
+/** Resets every stream that the client begins, until the server closes the connection. */
+export async function resetUntilClosed(attacker: QuicClient): Promise<QuicEnd> {
+  while (!attacker.isOver) {
     for (let i = attacker.credit; i > 0; i--) attacker.reset(attacker.begin(Buffer.from([1])));
     await new Promise(setImmediate);
   }

@@ -192,6 +192,11 @@ export class QuicClient {
     this.work();
   }
 
+  /** The peer has closed the connection, or it has ended otherwise. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
   /** Number of granted, unused streams. */
   get credit(): number {
     return this.quic.peerStreamsLeftUni();
