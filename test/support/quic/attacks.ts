@@ -100,7 +100,7 @@ export async function oneByteFrames(
     for (let at = 2; at < bytes; at++) {
       attacker.extend(id, Buffer.from([at & 0xff]));
       // The attacker shares this process with the sandbox, whose chain also needs time.
-      await new Promise(setImmediate);
+      if (at % 4 === 0) await new Promise(setImmediate);
     }
     attacker.finish(id, Buffer.from([0]));
   }
