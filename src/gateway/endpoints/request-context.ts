@@ -175,11 +175,13 @@ export class RequestContext implements JsonRpcOptions {
     return method ? this.run(name, method, params) : this.#passOn(name, params);
   }
 
-  /** As `dispatch`: only methods of the node have parameters with names. */
+  /** As `dispatch`: only methods of the node have parameters with names. An empty object stands for none. */
   dispatchNamed(name: string, params: JsonObject): unknown {
     this.checkUri();
-    if (findMethod(name)) throw arrayExpected(params);
-    return this.#passOn(name, params);
+    const method = findMethod(name);
+    if (!method) return this.#passOn(name, params);
+    if (Object.keys(params).length > 0) throw arrayExpected(params);
+    return this.run(name, method, []);
   }
 
   #passOn(name: string, params: CallParams): Promise<unknown> {

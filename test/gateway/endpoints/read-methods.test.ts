@@ -108,6 +108,17 @@ describe("parameters with names", () => {
     expect(run.submitted).toEqual([]);
   });
 
+  it("an empty object stands for no parameters", async () => {
+    const run = await GatewayRun.open();
+    const bare = (method: string) => run.post(call(method).replace(/\{"id":"a".*?\}/, "{}"));
+    expect((await bare("getHealth")).body).toMatchObject({ result: "ok" });
+    expect((await bare("sendTransaction")).body).toMatchObject({
+      error: { message: expect.stringMatching(/^value_invalid: params\[0\]: missing value/) },
+    });
+    await bare("getSlot");
+    expect(run.read).toEqual([{ method: "getSlot", params: {} }]);
+  });
+
   it("need the scope", async () => {
     const run = await GatewayRun.open();
     const { body } = await run.post(call("getSlot"), "/?api-key=submitter");
