@@ -214,8 +214,9 @@ class Sockets {
   }
 
   #newSession(peer: WebSocketPeer, caller: Caller): SubscriptionSession {
-    const { node, report, admit, ended } = this.#options;
+    const { clock, node, report, admit, ended } = this.#options;
     return new SubscriptionSession(peer, {
+      clock,
       node,
       jsonRpc: {
         report,
