@@ -2,11 +2,27 @@
 //
 // Called by client.ts. It does not parse them: Solana's libraries build and sign transactions.
 
+import { ShredwayCallError } from "./error.ts";
 import type { TransactionInput } from "./types.ts";
 
-/** Leaves a text unchanged. */
+/** The error of a value that JavaScript passes instead of bytes or a text, usually the object of a library. */
+export function notSerialized(value: unknown): ShredwayCallError {
+  const found = value === undefined || value === null ? String(value) : `type ${typeof value}`;
+  return new ShredwayCallError(
+    `value_invalid: transaction: expected bytes (Uint8Array) or a text, got ${found}; serialize it first, with ` +
+      "transaction.serialize() of @solana/web3.js or getBase64EncodedWireTransaction of @solana/kit",
+    { reason: "value_invalid" },
+  );
+}
+
+function isIterable(value: unknown): boolean {
+  return typeof value === "object" && value !== null && Symbol.iterator in value;
+}
+
+/** Leaves a text unchanged. Throws ShredwayCallError "value_invalid". */
 export function base64Of(transaction: TransactionInput): string {
   if (typeof transaction === "string") return transaction;
+  if (!isIterable(transaction)) throw notSerialized(transaction);
   let characters = "";
   for (const byte of transaction) characters += String.fromCharCode(byte);
   return btoa(characters);

@@ -5,6 +5,7 @@
 import { decodeBase58, encodeBase58 } from "../../core/base58.ts";
 import { base58CharactersMax, base58Only } from "../../core/transactions/transaction-text.ts";
 import { ShredwayCallError } from "../error.ts";
+import { notSerialized } from "../transactions.ts";
 import type { TransactionInput } from "../types.ts";
 
 const signatureBytes = 64;
@@ -68,7 +69,8 @@ export function bytesOf(
   transaction: TransactionInput,
   encoding: "base64" | "base58" | undefined,
 ): Uint8Array {
-  if (typeof transaction !== "string") return transaction;
+  if (ArrayBuffer.isView(transaction)) return transaction;
+  if (typeof transaction !== "string") throw notSerialized(transaction);
   if (encoding === "base58") {
     const bytes = fromBase58(transaction);
     if (bytes) return bytes;

@@ -7,6 +7,7 @@
 
 import { quote, type Reason, ShredwayError } from "../errors.ts";
 import {
+  type CallParams,
   isJsonArray,
   isJsonObject,
   type Json,
@@ -20,6 +21,8 @@ import { errorObjectOf, type RefusalOptions, reasonOf } from "./refusal.ts";
 export interface JsonRpcOptions extends RefusalOptions {
   /** Returns the result of a call; an exception becomes an error object. */
   dispatch(method: string, params: readonly Json[]): unknown;
+  /** As `dispatch`, for parameters with names instead of positions; absent: such calls are rejected. */
+  dispatchNamed?(method: string, params: JsonObject): unknown;
   /**
    * Called first for each call, with its method, or "" if the call is invalid. An exception rejects
    * the call.
@@ -72,7 +75,7 @@ export function resultText(answer: unknown, id: Json): string {
 interface Call {
   readonly id: Json;
   readonly method: string;
-  readonly params: readonly Json[];
+  readonly params: CallParams;
 }
 
 function invalidRequest(problem: string, expected: string): ShredwayError {
@@ -94,7 +97,19 @@ function readCall(value: JsonObject, options: JsonRpcOptions): Call | null {
   if (id === undefined) return null;
   if (params === undefined || params === null) return { id, method, params: [] };
   if (isJsonArray(params)) return { id, method, params };
-  throw new ShredwayError("value_invalid", `Invalid params: ${quote(params)}; expected an array`);
+  if (isJsonObject(params) && options.dispatchNamed) return { id, method, params };
+  throw arrayExpected(params);
+}
+
+/** The method has no parameters with names. */
+export function arrayExpected(params: Json): ShredwayError {
+  return new ShredwayError("value_invalid", `Invalid params: ${quote(params)}; expected an array`);
+}
+
+function run({ method, params }: Call, options: JsonRpcOptions): unknown {
+  return isJsonArray(params)
+    ? options.dispatch(method, params)
+    : options.dispatchNamed?.(method, params);
 }
 
 function refused(id: Json, thrown: unknown, options: JsonRpcOptions): JsonRpcAnswer {
@@ -127,7 +142,7 @@ async function answerCall(value: Json, options: JsonRpcOptions): Promise<JsonRpc
     options.admit?.(methodOf(value));
     if (!isJsonObject(value)) throw invalidRequest(`invalid value ${quote(value)}`, "an object");
     const call = readCall(value, options);
-    const result = call ? await options.dispatch(call.method, call.params) : null;
+    const result = call ? await run(call, options) : null;
     answer = { text: call ? resultText(result, id) : "", reason: null };
   } catch (thrown) {
     answer = refused(id, thrown, options);

@@ -6,6 +6,8 @@
 import { quote, ShredwayError } from "../errors.ts";
 
 export type Json = null | boolean | number | bigint | string | readonly Json[] | JsonObject;
+/** Parameters of a call: by position or by name. */
+export type CallParams = readonly Json[] | JsonObject;
 export interface JsonObject {
   readonly [key: string]: Json;
 }

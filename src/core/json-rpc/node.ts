@@ -3,7 +3,7 @@
 // Only types; implemented by platform/solana/upstream.ts. Results are the node's own JSON text.
 
 import type { ShredwayError } from "../errors.ts";
-import type { Json, JsonText } from "./json-text.ts";
+import type { CallParams, Json, JsonText } from "./json-text.ts";
 import type { ForwardedError } from "./refusal.ts";
 
 export type NodeError = ForwardedError["error"];
@@ -15,7 +15,7 @@ export interface NodeCalls {
    * methods that change nothing. Rejects with ShredwayError "rpc_failed" (no response, timeout, or
    * not JSON-RPC) or "overloaded".
    */
-  call(method: string, params: readonly Json[]): Promise<NodeAnswer>;
+  call(method: string, params: CallParams): Promise<NodeAnswer>;
 }
 
 export interface NodeNotification {

@@ -63,7 +63,7 @@ import { StatusFeed } from "./status-feed.ts";
 import { answerStream, type StreamAnswer, type StreamSubmission } from "./stream-submissions.ts";
 import { SubmissionQueue } from "./submission-queue.ts";
 import { SubmissionSockets } from "./submission-sockets.ts";
-import { subscriptionNames, subscriptionRoute } from "./subscriptions.ts";
+import { type Caller, subscriptionNames, subscriptionRoute } from "./subscriptions.ts";
 import { TipFloorHandler } from "./tip-floor.ts";
 import { TipHistoryHandler, tipHistoryPath } from "./tip-history.ts";
 import {
@@ -465,8 +465,7 @@ export class Gateway {
   /** Calls over a WebSocket have the same methods and limits as over HTTP. */
   #subscriptions(takesLongFilters: boolean): WebSocketRoute {
     const { clock, sockets, streams } = this.#dependencies;
-    const contextOf = (caller: { readonly key: ApiKey; readonly query: Query }): RequestContext =>
-      this.contextOf(caller.key, caller.query);
+    const contextOf = ({ key, query }: Caller): RequestContext => this.contextOf(key, query);
     return subscriptionRoute({
       node: sockets,
       authorise: (head) => this.#callers.authorise(withSocketKeys(head), scopes),
@@ -480,6 +479,7 @@ export class Gateway {
       admit: (caller, method) => contextOf(caller).admit(method),
       ended: this.#ended,
       dispatch: (caller, method, params) => contextOf(caller).dispatch(method, params),
+      dispatchNamed: (caller, method, params) => contextOf(caller).dispatchNamed(method, params),
     });
   }
 

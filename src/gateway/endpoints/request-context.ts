@@ -5,11 +5,12 @@
 
 import { type Reason, ShredwayError } from "../../core/errors.ts";
 import {
+  arrayExpected,
   type JsonRpcAnswer,
   type JsonRpcOptions,
   ResultWithMembers,
 } from "../../core/json-rpc/handle.ts";
-import type { Json } from "../../core/json-rpc/json-text.ts";
+import type { CallParams, Json, JsonObject } from "../../core/json-rpc/json-text.ts";
 import { scopeMissing } from "../accounts/missing-scope.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import type { HttpResponse } from "../http/types.ts";
@@ -171,7 +172,19 @@ export class RequestContext implements JsonRpcOptions {
   dispatch(name: string, params: readonly Json[]): unknown {
     this.checkUri();
     const method = findMethod(name);
-    if (method) return this.run(name, method, params);
+    return method ? this.run(name, method, params) : this.#passOn(name, params);
+  }
+
+  /** As `dispatch`: only methods of the node have parameters with names. An empty object stands for none. */
+  dispatchNamed(name: string, params: JsonObject): unknown {
+    this.checkUri();
+    const method = findMethod(name);
+    if (!method) return this.#passOn(name, params);
+    if (Object.keys(params).length > 0) throw arrayExpected(params);
+    return this.run(name, method, []);
+  }
+
+  #passOn(name: string, params: CallParams): Promise<unknown> {
     const { reads } = this.#methodContext.dependencies;
     if (!reads.has(name)) throw methodUnknown(name);
     this.#checkScopes(name, ["read"]);

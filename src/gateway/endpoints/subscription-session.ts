@@ -5,7 +5,8 @@
 // side closes, the other is closed too. A response is always sent before the notifications that the
 // node sent after it; none is lost or duplicated.
 
-import { quote, ShredwayError } from "../../core/errors.ts";
+import type { Clock } from "../../core/clock.ts";
+import { quote, type Reason, ShredwayError } from "../../core/errors.ts";
 import { answerJsonRpc, type JsonRpcOptions } from "../../core/json-rpc/handle.ts";
 import type { Json, JsonText } from "../../core/json-rpc/json-text.ts";
 import type {
@@ -14,7 +15,7 @@ import type {
   NodeSocket,
   NodeSockets,
 } from "../../core/json-rpc/node.ts";
-import { ForwardedError } from "../../core/json-rpc/refusal.ts";
+import { ForwardedError, reasonOf } from "../../core/json-rpc/refusal.ts";
 import type { WebSocketPeer } from "../http/types.ts";
 import { upstreamMissing } from "./read-methods.ts";
 
@@ -36,7 +37,22 @@ export interface SessionLimits {
   readonly heldBytesMax: number;
 }
 
+/**
+ * @solana/web3.js repeats a refused subscription as soon as it has the response. After the first refusals of a
+ * connection, each response waits, so that the connection stays within its message rate.
+ */
+const refusalsAtOnce = 10;
+const refusalPauseMs = 1000;
+/** Reasons that hold for every subscription of this kind on the connection, whatever its parameters are. */
+const lastingReasons: ReadonlySet<Reason> = new Set([
+  "method_unknown",
+  "upstream_missing",
+  "scope_missing",
+  "request_invalid", // too many subscriptions
+]);
+
 interface SessionOptions {
+  readonly clock: Pick<Clock, "sleep">;
   readonly node: NodeSockets | null;
   /** All options except `dispatch`. */
   readonly jsonRpc: Omit<JsonRpcOptions, "dispatch">;
@@ -58,6 +74,8 @@ interface SessionOptions {
 interface Message {
   /** It waits for the node, or its response is not sent yet. */
   asksNode: boolean;
+  /** It contains a subscription that was refused for a lasting reason. */
+  isRefused: boolean;
   /** To call when its response was sent. */
   readonly afterResponse: (() => void)[];
 }
@@ -74,7 +92,8 @@ export class SubscriptionSession {
   #asked = 0;
   #node: NodeSocket | null = null;
   #loss: ShredwayError | null = null;
-  #isClosed = false;
+  #refusals = 0;
+  readonly #ended = new AbortController();
 
   constructor(peer: WebSocketPeer, options: SessionOptions) {
     this.#peer = peer;
@@ -91,7 +110,7 @@ export class SubscriptionSession {
   }
 
   closed(): void {
-    this.#isClosed = true;
+    this.#ended.abort();
     this.#held = [];
     this.#node?.close();
     this.#node = null;
@@ -99,19 +118,43 @@ export class SubscriptionSession {
 
   /** Never rejects, because answerJsonRpc never does. */
   async #handle(text: string): Promise<void> {
-    const message: Message = { asksNode: false, afterResponse: [] };
+    const message: Message = { asksNode: false, isRefused: false, afterResponse: [] };
     this.#underWay.add(message);
     const { jsonRpc } = this.#options;
     const answer = await answerJsonRpc(text, {
       ...jsonRpc,
-      dispatch: (method, params) => this.#dispatch(message, method, params),
+      dispatch: (method, params) =>
+        method.endsWith("Subscribe")
+          ? this.#noteRefusal(message, () => this.#dispatch(message, method, params))
+          : this.#dispatch(message, method, params),
     });
+    // A message that asked the node must not wait: notifications wait for its response.
+    if (message.isRefused && !message.asksNode) await this.#pause();
     this.#underWay.delete(message);
     this.#answered.delete(message);
     if (this.#isClosed) return;
     if (answer.text !== "") this.#peer.send(answer.text);
     for (const call of message.afterResponse) call();
     this.#release();
+  }
+
+  async #noteRefusal(message: Message, subscribe: () => unknown): Promise<unknown> {
+    try {
+      return await subscribe();
+    } catch (thrown) {
+      if (lastingReasons.has(reasonOf(thrown))) message.isRefused = true;
+      throw thrown;
+    }
+  }
+
+  async #pause(): Promise<void> {
+    this.#refusals++;
+    if (this.#refusals <= refusalsAtOnce) return;
+    await this.#options.clock.sleep(refusalPauseMs, this.#ended.signal);
+  }
+
+  get #isClosed(): boolean {
+    return this.#ended.signal.aborted;
   }
 
   #dispatch(message: Message, method: string, params: readonly Json[]): unknown {

@@ -8,8 +8,8 @@
 import { formatAddress } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import { quote, ShredwayError } from "../../core/errors.ts";
-import type { JsonRpcOptions } from "../../core/json-rpc/handle.ts";
-import type { Json } from "../../core/json-rpc/json-text.ts";
+import { arrayExpected, type JsonRpcOptions } from "../../core/json-rpc/handle.ts";
+import type { Json, JsonObject } from "../../core/json-rpc/json-text.ts";
 import type { NodeSockets } from "../../core/json-rpc/node.ts";
 import type { ReportFault } from "../../core/json-rpc/refusal.ts";
 import { KeyedBudgets } from "../../core/keyed-budgets.ts";
@@ -62,6 +62,7 @@ const backpressureBytesMax = 16 * 1024 * 1024;
 const batchMax = 25;
 /** @solana/web3.js and @solana/kit send it every 5 s without an id. Nodes do not answer it. */
 const heartbeatMethod = "ping";
+const subscriptionShape = /(Subscribe|Unsubscribe)$/;
 
 /** Parameters that the URL of the handshake may have; `api_key` as in socket-keys.ts. */
 export const subscriptionNames = [...submissionNames, "api_key"] as const;
@@ -69,7 +70,7 @@ export const subscriptionNames = [...submissionNames, "api_key"] as const;
 /** Opens decoded streams on a WebSocket. */
 type StreamSockets = Pick<StreamService, "openSocket">;
 
-interface Caller {
+export interface Caller {
   readonly key: ApiKey;
   /** Options in the handshake's URL, which apply to every call. */
   readonly query: Query;
@@ -86,6 +87,8 @@ export interface SubscriptionOptions {
   readonly report: ReportFault;
   /** Runs other methods over the WebSocket; absent: they are refused. */
   readonly dispatch?: (caller: Caller, method: string, params: readonly Json[]) => unknown;
+  /** As `dispatch`, for parameters with names; absent: such calls are refused. */
+  readonly dispatchNamed?: (caller: Caller, method: string, params: JsonObject) => unknown;
   /** Called before every call; throws ShredwayError "rate_limited". */
   readonly admit?: (caller: Caller, method: string) => void;
   /** Called after every call; `reason` null: it was accepted. */
@@ -211,8 +214,9 @@ class Sockets {
   }
 
   #newSession(peer: WebSocketPeer, caller: Caller): SubscriptionSession {
-    const { node, report, admit, ended } = this.#options;
+    const { clock, node, report, admit, ended } = this.#options;
     return new SubscriptionSession(peer, {
+      clock,
       node,
       jsonRpc: {
         report,
@@ -223,6 +227,7 @@ class Sockets {
         ...(this.#options.takesLongFilters && { valuesMax: streamValuesMax }),
         ...(admit && { admit: (method: string) => admit(caller, method) }),
         ...(ended && { ended }),
+        dispatchNamed: (method, params) => this.#dispatchNamed(caller, method, params),
       },
       checkScope: (method) => checkScope(caller, method),
       dispatch: (method, params, afterResponse) =>
@@ -251,9 +256,15 @@ class Sockets {
     return connection.streams;
   }
 
+  #dispatchNamed(caller: Caller, method: string, params: JsonObject): unknown {
+    const { dispatchNamed } = this.#options;
+    if (!dispatchNamed || subscriptionShape.test(method)) throw arrayExpected(params);
+    return dispatchNamed(caller, method, params);
+  }
+
   #dispatch(caller: Caller, method: string, params: readonly Json[]): unknown {
     const { dispatch } = this.#options;
-    if (dispatch && !/(Subscribe|Unsubscribe)$/.test(method)) {
+    if (dispatch && !subscriptionShape.test(method)) {
       return dispatch(caller, method, params);
     }
     const kinds = [...subscriptionKinds, "shred", "shredTransaction"]

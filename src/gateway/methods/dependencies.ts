@@ -5,7 +5,7 @@
 
 import type { AddressRange } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { Json } from "../../core/json-rpc/json-text.ts";
+import type { CallParams } from "../../core/json-rpc/json-text.ts";
 import type { NodeSockets } from "../../core/json-rpc/node.ts";
 import type { Logger } from "../../core/log.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
@@ -117,7 +117,7 @@ export interface Preflight {
 export interface ReadMethods {
   has(method: string): boolean;
   /** Rejects with ShredwayError; "upstream_missing" without a node. */
-  call(method: string, params: readonly Json[]): Promise<unknown>;
+  call(method: string, params: CallParams): Promise<unknown>;
 }
 
 /** Returns the caller's key, or the refusal. */

@@ -59,8 +59,12 @@ function isProtectionName(name: string): name is ProtectionName {
 const editsMax = 2;
 /** Only the first characters of longer names are compared. */
 const comparedLengthMax = 64;
-/** Words that only protective options contain, across services. */
-const protectiveWords = /mev|swqos|revert|protect|sandwich|frontrun|privatetx|bundleonly/;
+/**
+ * Words that only protective options contain, across services. The last three are lists of leaders that may
+ * or must not get the transaction: validatorAcls (Helius), forwardingPolicies (Triton).
+ */
+const protectiveWords =
+  /mev|swqos|revert|protect|sandwich|frontrun|privatetx|bundleonly|acls?$|forwardingpolic|shield/;
 
 /** Number of edits (insert, delete, replace) between two texts. */
 function editDistance(one: string, other: string): number {

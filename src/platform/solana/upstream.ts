@@ -8,7 +8,7 @@
 import { Pool } from "undici";
 import type { Clock } from "../../core/clock.ts";
 import { isShredwayError, messageOf, ShredwayError } from "../../core/errors.ts";
-import { type Json, writeJson } from "../../core/json-rpc/json-text.ts";
+import { type CallParams, writeJson } from "../../core/json-rpc/json-text.ts";
 import type {
   NodeAnswer,
   NodeCalls,
@@ -96,7 +96,7 @@ export class Upstream implements NodeCalls, NodeSockets {
     });
   }
 
-  async call(method: string, params: readonly Json[]): Promise<NodeAnswer> {
+  async call(method: string, params: CallParams): Promise<NodeAnswer> {
     const late = new AbortController();
     const timer = this.#options.clock.after(this.#timeoutMs, () => late.abort());
     try {
@@ -178,11 +178,7 @@ export class Upstream implements NodeCalls, NodeSockets {
     else this.#underWay--;
   }
 
-  async #request(
-    method: string,
-    params: readonly Json[],
-    signal: AbortSignal,
-  ): Promise<NodeAnswer> {
+  async #request(method: string, params: CallParams, signal: AbortSignal): Promise<NodeAnswer> {
     const id = this.#nextId++;
     const text = await this.#post(writeJson({ jsonrpc: "2.0", id, method, params }), signal);
     const { id: answered, answer } = readNodeMessage(text, this.#address.mask);

@@ -125,6 +125,21 @@ describe("handleJsonRpc", () => {
     expect(ended).toEqual(["begin later", "end later", "begin echo", "end echo"]);
   });
 
+  it("runs calls whose parameters have names where they are accepted", async () => {
+    const named = request({ params: { id: "a", limit: 2 } });
+    const refusal = 'Invalid params: {"id":"a","limit":2}; expected an array';
+    expect(await answerTo(named)).toMatchObject({ error: { code: -32602, message: refusal } });
+    const options = { dispatch, dispatchNamed: (...call: unknown[]) => call, report: () => "r1" };
+    expect(JSON.parse(await handleJsonRpc(named, options))).toMatchObject({
+      result: ["echo", { id: "a", limit: 2 }],
+    });
+    expect(JSON.parse(await handleJsonRpc(request({ params: [1] }), options))).toMatchObject({
+      result: [1],
+    });
+    const text = await handleJsonRpc(request({ params: "a" }), options);
+    expect(JSON.parse(text)).toMatchObject({ error: { code: -32602 } });
+  });
+
   it("answers arrays in order, without the notifications", async () => {
     const calls = [request({ id: "a" }), '{"jsonrpc":"2.0","method":"echo"}', request({ id: "b" })];
     expect(await answerTo(`[${calls.join(",")}]`)).toMatchObject([{ id: "a" }, { id: "b" }]);

@@ -1,10 +1,13 @@
-// Read methods with a stub node, whose responses must come back unchanged.
+// Read methods with a stub node, whose responses must come back unchanged, and through the gateway.
 
 import { describe, expect, it } from "vitest";
 import { handleJsonRpc } from "../../../src/core/json-rpc/handle.ts";
 import { JsonText } from "../../../src/core/json-rpc/json-text.ts";
 import type { NodeCalls } from "../../../src/core/json-rpc/node.ts";
 import { readMethodNames, readMethodsOf } from "../../../src/gateway/endpoints/read-methods.ts";
+import { RpcSocket } from "../../clients/rpc-socket.ts";
+import { closing } from "../../support/closing.ts";
+import { GatewayRun } from "../../support/gateway/gateway.ts";
 import { NodeStandIn } from "../../support/gateway/node-stand-in.ts";
 
 function answerOf(node: NodeCalls | null, method: string, params = "[]"): Promise<string> {
@@ -65,7 +68,61 @@ describe("readMethodsOf", () => {
     await expect(reads.call("getBlock", [5n])).rejects.toMatchObject({ reason: "method_unknown" });
     names = new Set(["getBlock"]);
     await reads.call("getBlock", [5n]);
-    expect(node.requests).toEqual([["getBlock", [5n]]]);
+    await reads.call("getBlock", { slot: 5n });
+    expect(node.requests).toEqual([
+      ["getBlock", [5n]],
+      ["getBlock", { slot: 5n }],
+    ]);
     expect(reads.has("getSlot")).toBe(false);
+  });
+});
+
+describe("parameters with names", () => {
+  const call = (method: string): string =>
+    `{"jsonrpc":"2.0","id":1,"method":"${method}","params":{"id":"a","limit":2}}`;
+
+  it.each(["HTTP", "WebSocket"])("reach the node's methods only, over %s", async (transport) => {
+    const run = await GatewayRun.open();
+    const url = run.url("/?api-key=good");
+    const socket =
+      transport === "HTTP" ? null : closing(await RpcSocket.open(url.replace("http", "ws")));
+    const answerTo = async (method: string): Promise<unknown> => {
+      if (socket) return socket.answerTo(call(method), 1);
+      return (await fetch(url, { method: "POST", body: call(method) })).json();
+    };
+    expect(await answerTo("getSlot")).toMatchObject({ result: 7 });
+    expect(run.read).toEqual([{ method: "getSlot", params: { id: "a", limit: 2 } }]);
+    expect(await answerTo("getAsset")).toMatchObject({
+      error: { code: -32601, data: { reason: "method_unknown" } },
+    });
+    const refusal = 'value_invalid: Invalid params: {"id":"a","limit":2}; expected an array';
+    const own = [
+      "getRegions",
+      "getHealth",
+      "sendTransaction",
+      ...(socket ? ["slotSubscribe"] : []),
+    ];
+    for (const method of own) {
+      expect(await answerTo(method)).toMatchObject({ error: { code: -32602, message: refusal } });
+    }
+    expect(run.submitted).toEqual([]);
+  });
+
+  it("an empty object stands for no parameters", async () => {
+    const run = await GatewayRun.open();
+    const bare = (method: string) => run.post(call(method).replace(/\{"id":"a".*?\}/, "{}"));
+    expect((await bare("getHealth")).body).toMatchObject({ result: "ok" });
+    expect((await bare("sendTransaction")).body).toMatchObject({
+      error: { message: expect.stringMatching(/^value_invalid: params\[0\]: missing value/) },
+    });
+    await bare("getSlot");
+    expect(run.read).toEqual([{ method: "getSlot", params: {} }]);
+  });
+
+  it("need the scope", async () => {
+    const run = await GatewayRun.open();
+    const { body } = await run.post(call("getSlot"), "/?api-key=submitter");
+    expect(body).toMatchObject({ error: { data: { reason: "scope_missing" } } });
+    expect(run.read).toEqual([]);
   });
 });

@@ -161,6 +161,26 @@ describe("refusals", () => {
     expect(node.clients.length).toBe(0);
   });
 
+  it("answers wait after ten of them, but delay nothing else", async () => {
+    const clock = new ManualClock();
+    const dispatch: SubscriptionOptions["dispatch"] = (_, method) => method;
+    const { testService } = await facing(answerWith, { clock, dispatch });
+    const socket = await connect(testService);
+    for (let i = 0; i < 10; i++) await socket.call("programSubscribe");
+    const late = [socket.call("programSubscribe"), socket.call("shredSubscribe")];
+    expect((await socket.call("getSlot")).result).toBe("getSlot");
+    expect((await socket.call("slotSubscribe")).result).toBeTypeOf("number");
+    expect((await socket.call("slotUnsubscribe", [77])).error?.code).toBe(-32602);
+    expect(socket.received).toHaveLength(13);
+    await clock.advance(1000);
+    for (const { error } of await Promise.all(late)) expect(error?.code).toBe(-32601);
+    void socket.call("programSubscribe");
+    expect((await socket.call("getSlot")).result).toBe("getSlot");
+    const waiting = clock.pending;
+    socket.close();
+    await turnsUntil(() => clock.pending < waiting);
+  });
+
   it("other methods need a dispatcher", async () => {
     const { testService } = await facing(answerWith, {
       dispatch: ({ key }, method, params) => [key.id, method, params],

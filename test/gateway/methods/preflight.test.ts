@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
-import { JsonText } from "../../../src/core/json-rpc/json-text.ts";
+import { isJsonArray, JsonText } from "../../../src/core/json-rpc/json-text.ts";
 import { preflightOf } from "../../../src/gateway/methods/preflight.ts";
 import { NodeStandIn } from "../../support/gateway/node-stand-in.ts";
 
@@ -25,7 +25,7 @@ describe("preflight", () => {
     const config = { encoding: "base64", sigVerify: false, replaceRecentBlockhash: false };
     expect(node.requests).toEqual([["simulateTransaction", [unsigned, { ...config, ...options }]]]);
     await preflightOf(node).simulate(wire, { commitment: "processed", minContextSlot: null });
-    expect(node.requests[1]?.[1][1]).toEqual({ ...config, commitment: "processed" });
+    expect(node.requests[1]?.[1]).toEqual([unsigned, { ...config, commitment: "processed" }]);
   });
 
   it("sends no signatures for any version and leaves the original unchanged", async () => {
@@ -34,7 +34,8 @@ describe("preflight", () => {
     const v1 = Uint8Array.of(0x81, 2, 0, 0, 5, 5, ...new Uint8Array(128).fill(7));
     const before = v1.slice();
     await preflightOf(node).simulate(v1, options);
-    const [text] = node.requests[0]?.[1] ?? [];
+    const params = node.requests[0]?.[1];
+    const text = isJsonArray(params) ? params[0] : null;
     const sent = Buffer.from(typeof text === "string" ? text : "", "base64");
     expect([...sent]).toEqual([0x81, 2, 0, 0, 5, 5, ...new Uint8Array(128)]);
     expect(v1).toEqual(before);

@@ -82,6 +82,10 @@ describe.each(methods)("%s", (name, openGateway, transactionsOf) => {
     "swqos-only",
     "revertProtect",
     "mevprotct",
+    "validatorAcls",
+    "validator_acls",
+    "forwardingPolicies",
+    "forwarding_policies",
   ])("rejects the unknown option %s by name", async (option) => {
     const run = await openGateway();
     for (const place of placements) {

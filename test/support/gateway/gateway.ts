@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { base58 } from "@scure/base";
 import { parseAddressRange } from "../../../src/core/addresses/addresses.ts";
 import { ShredwayError } from "../../../src/core/errors.ts";
+import type { CallParams } from "../../../src/core/json-rpc/json-text.ts";
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import type { ApiKey, Scope } from "../../../src/gateway/accounts/types.ts";
 import { Gateway } from "../../../src/gateway/endpoints/gateway.ts";
@@ -133,7 +134,7 @@ export class GatewayRun {
   readonly signer = signerOf(1);
   readonly submitted: SubmitRequest[] = [];
   readonly simulated: { wire: Uint8Array; options: unknown }[] = [];
-  readonly read: { method: string; params: readonly unknown[] }[] = [];
+  readonly read: { method: string; params: CallParams }[] = [];
   readonly statuses = new Map<string, TransactionStatus>();
   readonly bundles = new Map<string, BundleStatus>();
   readonly listeners = new Map<string, Set<(signature: string, event: TimelineEvent) => void>>();
