@@ -120,6 +120,17 @@ function problemOf(directory: string, error: unknown): string {
 }
 
 /**
+ * Whether the folder has a database. Throws ShredwayError "store_failed" if this user may not look into it.
+ */
+export function hasDatabase(directory: string): boolean {
+  try {
+    return exists(join(directory, databaseFileName));
+  } catch (cause) {
+    throw new ShredwayError("store_failed", problemOf(directory, cause), { cause });
+  }
+}
+
+/**
  * Creates missing folders and files. `mustExist`: rejects a folder without a database. Throws
  * ShredwayError "store_failed".
  */
