@@ -131,7 +131,7 @@ const hasVersionQueries = {
 
 /** The version of its schema, 0 without one. It may be a mark (transfer/mark.ts). */
 export async function versionIfAny(
-  snapshot: Snapshot,
+  snapshot: Pick<Snapshot, "query">,
   kind: keyof typeof hasVersionQueries,
 ): Promise<number> {
   const [row = []] = await snapshot.query(hasVersionQueries[kind], []);
