@@ -10,9 +10,29 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { prepareDataFolder } from "../../../src/platform/store/data-folder.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { createLogger } from "../../../src/core/log.ts";
+import { isInUse, prepareDataFolder } from "../../../src/platform/store/data-folder.ts";
+import { Store } from "../../../src/platform/store/store.ts";
 import { Shredway, shredwayHere } from "../../support/processes/shredway.ts";
+import { smallBtrfs } from "../../support/small-disk.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const { path: btrfs, isMounted: hasBtrfs } = smallBtrfs();
+
+async function expectToKnowItsUse(directory: string): Promise<void> {
+  const log = createLogger({ level: "silent" });
+  const store = await Store.open({ directory, clock: systemClock, log, isService: true });
+  expect(isInUse(directory)).toBe(true);
+  await store.close();
+  expect(isInUse(directory)).toBe(false);
+}
+
+it("knows whether a service uses the folder", () => expectToKnowItsUse(temporaryFolder()));
+
+it.skipIf(!hasBtrfs)("knows it on Btrfs, too, which has several numbers for a device", () =>
+  expectToKnowItsUse(join(btrfs, "data")),
+);
 
 it("says what is expected if the data folder is a file", () => {
   const file = join(temporaryFolder(), "data");
