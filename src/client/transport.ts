@@ -102,7 +102,12 @@ export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void
 
 function textOfCause(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
-  return cause.cause instanceof Error ? cause.cause.message || cause.message : cause.message;
+  const own = cause.cause;
+  if (own instanceof AggregateError && own.message === "") {
+    // Several addresses of the host failed: only their errors have a text.
+    return [...new Set(own.errors.map(textOfCause))].join("; ") || cause.message;
+  }
+  return own instanceof Error ? own.message || cause.message : cause.message;
 }
 
 function retryAfterOf(headers: Headers | null, data: unknown): number | null {

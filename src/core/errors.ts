@@ -305,9 +305,15 @@ export function retryAfterOf(thrown: unknown): number | undefined {
   return "retryAfterSeconds" in thrown.details ? thrown.details.retryAfterSeconds : undefined;
 }
 
-/** The text of an unknown error, for messages that quote a cause. */
+/**
+ * The text of an unknown error, for messages that quote a cause. An error of several addresses of one host has
+ * no text of its own, but one of each address.
+ */
 export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
+  if (!(thrown instanceof Error)) return String(thrown);
+  if (thrown.message !== "" || !(thrown instanceof AggregateError)) return thrown.message;
+  const errors: readonly unknown[] = thrown.errors;
+  return [...new Set(errors.map(messageOf))].join("; ");
 }
 
 /** The code of an unknown error, such as "ECONNRESET"; empty: it has none. */

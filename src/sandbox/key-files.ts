@@ -6,6 +6,7 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { messageOf, ShredwayError } from "../core/errors.ts";
 import { createFolders } from "../core/files.ts";
 import { makeKeyFile, readKeyPair } from "../platform/solana/key-file.ts";
 
@@ -27,7 +28,16 @@ export interface SandboxKeyFile {
  */
 export function ensureKeyFile(folder: string, name: keyof typeof fileNames): SandboxKeyFile {
   const path = join(folder, fileNames[name]);
-  createFolders(folder, 0o700);
-  const { address } = existsSync(path) ? readKeyPair(path) : makeKeyFile(path);
-  return { path, address };
+  if (existsSync(path)) return { path, address: readKeyPair(path).address };
+  try {
+    createFolders(folder, 0o700);
+    return { path, address: makeKeyFile(path).address };
+  } catch (cause) {
+    throw new ShredwayError(
+      "config_invalid",
+      `data folder ${folder}: ${messageOf(cause)}; expected a folder that this user can write: choose one with ` +
+        "--data DIRECTORY",
+      { cause },
+    );
+  }
 }

@@ -9,6 +9,7 @@ import { ShredwayError } from "../../src/core/errors.ts";
 import { closing } from "../support/closing.ts";
 import { GatewayRun } from "../support/gateway/gateway.ts";
 import { freePort } from "../support/network/free-ports.ts";
+import { refusedHost } from "../support/network/refused-host.ts";
 import { until } from "../support/network/udp-receiver.ts";
 import { CutProxy } from "./cut-proxy.ts";
 
@@ -171,6 +172,13 @@ it("handles late, cut, rejected and redirected responses within its timeout", as
     new ShredwayClient({ url: `http://127.0.0.1:${await freePort()}` }).getHealth(),
   );
   expect(nobody.message).toMatch(/^unreachable: \/gethealth: .*ECONNREFUSED/);
+});
+
+it("says what happened at each address of a host", async () => {
+  const { error, text } = await refusedHost();
+  const failing = () => Promise.reject(new TypeError("fetch failed", { cause: error }));
+  const client = new ShredwayClient({ url: "http://two.example", fetch: failing });
+  expect((await failure(client.getHealth())).message).toContain(`got none: ${text}`);
 });
 
 it("retries reads by the client's option, and submissions only by the call's option", async () => {

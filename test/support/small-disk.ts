@@ -1,7 +1,7 @@
-// A small file system in memory, for disks that fill up. Mounting one takes root.
+// A small file system in memory, for disks that fill up, or with Btrfs in a file. Mounting one takes root.
 
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
@@ -12,14 +12,28 @@ interface SmallDisk {
   readonly isMounted: boolean;
 }
 
-/** Call it before the hooks that clean up what is on the disk: hooks run in reverse order. */
-export function smallDisk(megabytes: number): SmallDisk {
-  const path = mkdtempSync(join(tmpdir(), "shredway-disk-"));
-  const words = ["-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs", path];
-  const isMounted = spawnSync("mount", words).status === 0;
+function mounted(path: string, words: readonly string[]): SmallDisk {
+  const isMounted = spawnSync("mount", [...words, path]).status === 0;
   afterAll(() => {
     if (isMounted) spawnSync("umount", [path]);
     rmSync(path, { recursive: true, force: true });
   });
   return { path, isMounted };
+}
+
+/** Call it before the hooks that clean up what is on the disk: hooks run in reverse order. */
+export function smallDisk(megabytes: number): SmallDisk {
+  const path = mkdtempSync(join(tmpdir(), "shredway-disk-"));
+  return mounted(path, ["-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs"]);
+}
+
+/** The same with Btrfs, if its programs are installed. */
+export function smallBtrfs(): SmallDisk {
+  const path = mkdtempSync(join(tmpdir(), "shredway-disk-"));
+  const image = `${path}.image`;
+  writeFileSync(image, "");
+  truncateSync(image, 128 * 1024 * 1024); // almost the least that Btrfs accepts
+  afterAll(() => rmSync(image, { force: true }));
+  spawnSync("mkfs.btrfs", ["--quiet", image]);
+  return mounted(path, ["-t", "btrfs", "-o", "loop", image]);
 }

@@ -124,7 +124,7 @@ export class Upstream implements NodeCalls, NodeSockets {
       listener: {
         notified: (notification) => listener.notified(notification),
         lost: (error) => {
-          this.#options.log?.warn({ error: error.message }, "a WebSocket to the node was lost");
+          this.#options.log?.warn({ error: messageOf(error) }, "a WebSocket to the node was lost");
           listener.lost(error);
         },
       },

@@ -74,18 +74,33 @@ function createFile(path: string, like: string, flags: number): void {
 }
 
 /**
+ * The device of the folder as the kernel's list of locks names it: "fe:00". That of stat differs on Btrfs, which
+ * reports one for each subvolume.
+ */
+function deviceOf(directory: string): string {
+  const { O_DIRECTORY, O_RDONLY } = constants;
+  const folder = openSync(directory, O_RDONLY | O_DIRECTORY);
+  try {
+    const facts = readFileSync(`/proc/self/fdinfo/${folder}`, "utf8");
+    const mount = /^mnt_id:\s*(\d+)$/m.exec(facts)?.[1];
+    const mounts = readFileSync("/proc/self/mountinfo", "utf8");
+    const device = new RegExp(`^${mount} \\d+ (\\d+):(\\d+) `, "m").exec(mounts);
+    if (device === null) throw new Error(`expected the mount of ${directory}, got none`);
+    const hex = (text = ""): string => Number(text).toString(16).padStart(2, "0");
+    return `${hex(device[1])}:${hex(device[2])}`;
+  } finally {
+    closeSync(folder);
+  }
+}
+
+/**
  * Whether a running service holds the lock of this folder; null: unknown. Reads the kernel's list of
  * locks, because an attempt to take the lock could stop a service that starts at this moment.
  */
 export function isInUse(directory: string): boolean | null {
   try {
-    const { dev, ino } = statSync(join(directory, lockFileName));
-    const hex = (value: number) => value.toString(16).padStart(2, "0");
-    // The numbers of a device in the format of Linux: 12 bits for its kind, 20 bits for its number.
-    const major = (dev >> 8) & 0xfff;
-    const minor = (dev & 0xff) | ((dev >> 12) & 0xfff00);
-    const place = ` ${hex(major)}:${hex(minor)}:${ino} `;
-    return readFileSync("/proc/locks", "utf8").includes(place);
+    const { ino } = statSync(join(directory, lockFileName), { bigint: true });
+    return readFileSync("/proc/locks", "utf8").includes(` ${deviceOf(directory)}:${ino} `);
   } catch (error) {
     return codeOf(error) === "ENOENT" && exists(directory) ? false : null;
   }
@@ -116,6 +131,17 @@ function problemOf(directory: string, error: unknown): string {
       return isOfMkdir(error)
         ? `data.directory: cannot create ${directory}: ${messageOf(error)}; choose a folder on a writable file system`
         : `${directory}: ${messageOf(error)}`;
+  }
+}
+
+/**
+ * Whether the folder has a database. Throws ShredwayError "store_failed" if this user may not look into it.
+ */
+export function hasDatabase(directory: string): boolean {
+  try {
+    return exists(join(directory, databaseFileName));
+  } catch (cause) {
+    throw new ShredwayError("store_failed", problemOf(directory, cause), { cause });
   }
 }
 

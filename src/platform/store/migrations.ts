@@ -297,15 +297,16 @@ export function checkVersion(version: number, newest: number = migrations.length
   );
 }
 
-/** Throws like `checkVersion`, and ShredwayError "store_failed" for an older version. */
+/** Throws like `checkVersion`, and ShredwayError "store_failed" for an older version; 0: no tables yet. */
 export function requireNewest(version: number): void {
   checkVersion(version);
   if (version === migrations.length) return;
-  throw new ShredwayError(
-    "store_failed",
-    `the store: schema version ${version}; expected ${migrations.length}: use the version of Shredway that ` +
-      "the service has, or upgrade the service first",
-  );
+  const problem =
+    version === 0
+      ? "the database is not set up; start the service once"
+      : `schema version ${version}; expected ${migrations.length}: use the version of Shredway that the service ` +
+        "has, or upgrade the service first (its start, or shredway migrate, migrates the database)";
+  throw new ShredwayError("store_failed", `the store: ${problem}`);
 }
 
 /** Statements of one step, except for the version. */

@@ -5,12 +5,13 @@
 // blocks no other process, but the database retains the old state while it is open.
 
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { dirname } from "node:path";
 import type { Worker } from "node:worker_threads";
 import type { Clock } from "../../core/clock.ts";
 import { postgresName } from "../../core/configuration/postgres-url.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Failure } from "./batch.ts";
+import { hasDatabase } from "./data-folder.ts";
 import { integerAt, type Row, type SqlValue } from "./driver.ts";
 import { versionOf } from "./migrations.ts";
 import { defaultTimes } from "./postgres/connection.ts";
@@ -86,10 +87,9 @@ class SqliteSnapshot implements Snapshot {
 }
 
 /** The file at `path`. Throws ShredwayError "store_failed". */
-export function openSqliteSnapshot(path: string): Promise<Snapshot> {
-  if (!existsSync(path)) {
-    const message = `${path}: expected a database, got no file`;
-    return Promise.reject(new ShredwayError("store_failed", message));
+export async function openSqliteSnapshot(path: string): Promise<Snapshot> {
+  if (!hasDatabase(dirname(path))) {
+    throw new ShredwayError("store_failed", `${path}: expected a database, got no file`);
   }
   return SqliteSnapshot.open({ path, busyMs });
 }
@@ -131,7 +131,7 @@ const hasVersionQueries = {
 
 /** The version of its schema, 0 without one. It may be a mark (transfer/mark.ts). */
 export async function versionIfAny(
-  snapshot: Snapshot,
+  snapshot: Pick<Snapshot, "query">,
   kind: keyof typeof hasVersionQueries,
 ): Promise<number> {
   const [row = []] = await snapshot.query(hasVersionQueries[kind], []);

@@ -26,9 +26,10 @@ import type { Durability, SqlDriver } from "./driver.ts";
 import { JournaledSubmissionStore } from "./journal/journaled-submission-store.ts";
 import { replayJournal } from "./journal/replay.ts";
 import { SubmissionJournal } from "./journal/submission-journal.ts";
-import { migrate, requireNewest, versionOf } from "./migrations.ts";
+import { migrate, requireNewest } from "./migrations.ts";
 import { NodeLock } from "./node-lock.ts";
 import { PostgresDriver } from "./postgres/driver.ts";
+import { versionIfAny } from "./snapshot.ts";
 import { SqliteDriver } from "./sqlite/driver.ts";
 import { requireStart } from "./start-check.ts";
 import { counted, StoreCounts, type StoreNumbers } from "./store-counts.ts";
@@ -196,7 +197,7 @@ export class Store {
       // Only one service uses a file; its own lock guards that.
       if (isService && !isOnFile) nodeLock = await NodeLock.take({ driver, node, clock, log });
       if (options.isOnlyRead === true) {
-        requireNewest(await versionOf(opened.driver));
+        requireNewest(await versionIfAny(opened.driver, isOnFile ? "sqlite" : "postgres"));
       } else {
         await migrate(opened.driver, opened.blobType);
         await replay(opened, options);

@@ -118,9 +118,9 @@ async function accountIdOf(store: Store, name: string): Promise<string> {
   const found = accounts.find((one) => one.name === name);
   if (found) return found.id;
   const known = accounts.map((one) => one.name).slice(0, 20);
-  throw usageError(
-    `--account: unknown account ${quote(name)}; expected one of ${known.join(", ")}`,
-  );
+  const expected =
+    known.length === 0 ? "the database has no accounts" : `expected one of ${known.join(", ")}`;
+  throw usageError(`--account: unknown account ${quote(name)}; ${expected}`);
 }
 
 async function run(args: Arguments, terminal: Terminal): Promise<number> {

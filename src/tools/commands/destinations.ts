@@ -29,7 +29,7 @@ import { readAction } from "../terminal/actions.ts";
 import type { Arguments, Command } from "../terminal/command.ts";
 import { table, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { defaultDirectory, withStore } from "./store-command.ts";
+import { defaultDirectory, withReadStore, withStore } from "./store-command.ts";
 
 const exampleId = "d_4f1a09c2d3e5";
 /** Maximum attempts of a change that conflicts with changes by a running service. */
@@ -117,7 +117,7 @@ function run(args: Arguments, terminal: Terminal): Promise<number> {
 
 function list(args: Arguments, terminal: Terminal): Promise<number> {
   const name = args.text("account");
-  return withStore(args, terminal, true, async (store) => {
+  return withReadStore(args, terminal, async (store) => {
     const account = name === undefined ? null : await accountOf(store, name);
     const all = (await store.destinations.all()).filter(
       ({ accountId }) => account === null || accountId === account.id,

@@ -24,7 +24,7 @@ import { type ExportSummary, exportDatabase } from "../../platform/store/transfe
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
 import { formatBytes, formatCount, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { configOf, defaultDirectory, locationOf } from "./store-command.ts";
+import { configOf, defaultDirectory, locationOf, refuseNewDefaultFolder } from "./store-command.ts";
 
 export const exportCommand: Command = {
   name: "export",
@@ -123,6 +123,7 @@ function fileSink(output: string): Sink {
 
 async function run(args: Arguments, terminal: Terminal): Promise<number> {
   const output = args.text("output");
+  refuseNewDefaultFolder(args);
   const node = configOf(args)?.data.node ?? hostname();
   const location = locationOf(args);
   await checkImported(location, systemClock);

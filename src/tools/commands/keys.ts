@@ -31,6 +31,7 @@ import {
   locationOf,
   placeOf,
   refuseNewDefaultFolder,
+  withReadStore,
   withStore,
 } from "./store-command.ts";
 
@@ -139,7 +140,7 @@ async function create(args: Arguments, terminal: Terminal): Promise<number> {
 }
 
 function list(args: Arguments, terminal: Terminal): Promise<number> {
-  return withStore(args, terminal, true, async (store) => {
+  return withReadStore(args, terminal, async (store) => {
     const { keys: all, unusable } = await store.keys.read();
     const nowNs = systemClock.nowNs();
     if (args.flag("json")) {

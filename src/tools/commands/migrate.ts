@@ -19,7 +19,7 @@ import {
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
 import { toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { defaultDirectory, fileOf, locationOf } from "./store-command.ts";
+import { defaultDirectory, fileOf, locationOf, refuseNewDefaultFolder } from "./store-command.ts";
 
 export const migrate: Command = {
   name: "migrate",
@@ -52,6 +52,7 @@ async function versionAt(location: DatabaseLocation): Promise<number> {
 
 async function run(args: Arguments, terminal: Terminal): Promise<number> {
   const location = locationOf(args);
+  refuseNewDefaultFolder(args);
   const from = await versionAt(location);
   const newest = migrations.length;
   const only = args.flag("check");

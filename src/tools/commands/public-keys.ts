@@ -30,7 +30,7 @@ import { readAction } from "../terminal/actions.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
 import { table, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { defaultDirectory, withStore } from "./store-command.ts";
+import { defaultDirectory, withReadStore, withStore } from "./store-command.ts";
 
 const exampleKey = "4zvwRjXUKGfvwnParsHAS3HuSVzV5cA4McphgmoCtajS";
 const exampleApiKey = "k_4f1a09c2d3e5";
@@ -147,7 +147,7 @@ function purposeOf(args: Arguments): PublicKeyPurpose {
 }
 
 function list(args: Arguments, terminal: Terminal): Promise<number> {
-  return withStore(args, terminal, true, async (store) => {
+  return withReadStore(args, terminal, async (store) => {
     const { publicKeys: all, unusable } = await store.publicKeys.read();
     if (args.flag("json")) {
       const listed = all.map(shown);
@@ -244,7 +244,7 @@ function remove(args: Arguments, terminal: Terminal, publicKey: string): Promise
 }
 
 function history(args: Arguments, terminal: Terminal): Promise<number> {
-  return withStore(args, terminal, true, async (store) => {
+  return withReadStore(args, terminal, async (store) => {
     const names = new Map((await store.keys.accounts()).map(({ id, name }) => [id, name]));
     const events = (await store.publicKeys.events()).map((event) => ({
       at: timeText(event.atMs),

@@ -12,7 +12,13 @@ import { readAction } from "../terminal/actions.ts";
 import type { Arguments, Command } from "../terminal/command.ts";
 import { table, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { configOf, defaultDirectory, locationOf, withStore } from "./store-command.ts";
+import {
+  configOf,
+  defaultDirectory,
+  locationOf,
+  withReadStore,
+  withStore,
+} from "./store-command.ts";
 
 const actions = {
   list: { help: "list the published keys of all nodes, oldest first" },
@@ -65,7 +71,7 @@ function shown({ kid, node, createdMs, retiredMs }: StoredSigningKey) {
 }
 
 function list(args: Arguments, terminal: Terminal): Promise<number> {
-  return withStore(args, terminal, true, async (store) => {
+  return withReadStore(args, terminal, async (store) => {
     const keys = (await store.signingKeys.all()).map(shown);
     if (args.flag("json")) {
       terminal.line(toJson({ signingKeys: keys }));

@@ -3,14 +3,13 @@
 // Used by keys.ts, destinations.ts and the commands on the whole store. A service may use the
 // same store; it picks their changes up.
 
-import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { readOwnAddresses } from "../../core/addresses/own-addresses.ts";
 import { systemClock } from "../../core/clock.ts";
 import { type Config, loadConfig } from "../../core/configuration/configuration.ts";
 import { maskPostgresUrl } from "../../core/configuration/postgres-url.ts";
 import { createLogger } from "../../core/log.ts";
-import { databaseFileName } from "../../platform/store/data-folder.ts";
+import { databaseFileName, hasDatabase } from "../../platform/store/data-folder.ts";
 import { Store, type StoreOptions } from "../../platform/store/store.ts";
 import type { DatabaseLocation } from "../../platform/store/transfer/database-location.ts";
 import { type Arguments, exitCodes, usageError } from "../terminal/command.ts";
@@ -30,10 +29,9 @@ export function locationOf(args: Arguments): DatabaseLocation {
   return configOf(args)?.data ?? { directory: args.text("data") ?? defaultDirectory };
 }
 
-/** The database's file; null if it does not exist. */
+/** The database's file; null if it does not exist. Throws ShredwayError "store_failed" if that is unknown. */
 export function fileOf({ directory }: DatabaseLocation): string | null {
-  const path = join(directory, databaseFileName);
-  return existsSync(path) ? path : null;
+  return hasDatabase(directory) ? join(directory, databaseFileName) : null;
 }
 
 /** The place of the database for people, without a password: a file, or a URL. */

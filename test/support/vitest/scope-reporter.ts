@@ -11,6 +11,7 @@ const packages: readonly (readonly [pattern: RegExp, remedy: string])[] = [
   [/prometheus|promtool/i, "apt-get install prometheus"],
   [/tshark/i, "apt-get install tshark ethtool"],
   [/completion in/i, "apt-get install bash zsh fish"],
+  [/on Btrfs/i, "apt-get install btrfs-progs"],
   [/mandoc/i, "apt-get install mandoc"],
   [/capture|real transactions|formats/i, "set SHREDWAY_TESTDATA to the folder of recorded shreds"],
   [/engine uws/i, "uWebSockets.js has no binary for this version of Node.js"],

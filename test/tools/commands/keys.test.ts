@@ -185,7 +185,9 @@ describe("the database of the keys", () => {
     ["destinations", "approve", "d_4f1a09c2d3e5"],
     ["signing-keys", "list"],
     ["public-keys", "list"],
-  ])("must exist if neither the configuration nor the folder is named: %s %s", async (...words) => {
+    ["export"],
+    ["migrate"],
+  ])("must exist if neither the configuration nor the folder is named: %s", async (...words) => {
     const { code, stdout, stderr } = await Shredway.in(["env", "-C", folder], ...words).end();
     expect(stderr).toContain(
       `shredway ${words[0]}: ${data} contains no database; expected the database of a service: ` +

@@ -23,6 +23,13 @@ describe("a reserved address", () => {
     expect((await reserved(first.address)).address).toBe(first.address);
   });
 
+  it("names the loopback interface if the machine lacks the IP address", async () => {
+    await expect(reserveAddress("192.0.2.1:0")).rejects.toMatchObject({
+      reason: "http_open",
+      message: expect.stringMatching(/^cannot listen on 192\.0\.2\.1: .*; expected the loopback/),
+    });
+  });
+
   it("refuses connections until a server takes it over, and is free after that server", async () => {
     const { address, socket } = await reserved("127.0.0.1:0");
     const port = Number(address.split(":")[1]);

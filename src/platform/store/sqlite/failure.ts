@@ -2,6 +2,7 @@
 
 import { ShredwayError } from "../../../core/errors.ts";
 import type { Failure } from "../batch.ts";
+import { accessProblem } from "./file-access.ts";
 
 /** The code if another process holds the lock file. */
 export const inUseCode = "IN_USE";
@@ -26,6 +27,9 @@ const meanings: readonly (readonly [code: string, meaning: string])[] = [
   ["SQLITE_CONSTRAINT", "constraint violation"],
 ];
 
+/** Codes of SQLite for a file or folder that this process may not use. */
+const accessCodes: readonly string[] = ["SQLITE_READONLY", "SQLITE_CANTOPEN"];
+
 export function isBusy({ code }: Failure): boolean {
   return code.startsWith("SQLITE_BUSY");
 }
@@ -34,9 +38,11 @@ export function isBusy({ code }: Failure): boolean {
 export function storeFailure(path: string, { code, message }: Failure): ShredwayError {
   const meaning = meanings.find(([known]) => code.startsWith(known))?.[1];
   const words = code === "" ? message : `${message}; ${code}`;
+  const text = meaning === undefined ? words : `${meaning} (${words})`;
+  const access = accessCodes.some((known) => code.startsWith(known)) ? accessProblem(path) : null;
   return new ShredwayError(
     "store_failed",
-    `${path}: ${meaning === undefined ? words : `${meaning} (${words})`}`,
+    `${path}: ${access === null ? text : `${text}: ${access}`}`,
     { details: { path, code } },
   );
 }
