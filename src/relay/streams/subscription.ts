@@ -96,10 +96,13 @@ export class Subscription {
     this.openedNs = options.clock.nowNs();
     options.call.onClose(() => {
       this.#arrivals = [];
-      const { silence } = options.call;
+      const { silence, refusal } = options.call;
       if (silence !== "") {
         this.#reason = "silent";
         this.endText = silence;
+      } else if (refusal !== "") {
+        this.#reason = "refused";
+        this.endText = refusal;
       }
       options.onEnd(this.#reason);
     });
