@@ -1,4 +1,4 @@
-// Adds an address of this machine as a destination for shreds and proves its ownership.
+// Adds an address of this machine as a destination for shreds and verifies it.
 //
 // node destination.mjs GATEWAY [ADDRESS] [REGION]
 //
@@ -55,7 +55,7 @@ try {
     destination = all.find(({ id }) => id === destination.id) ?? destination;
   }
   const { id, state, provedBy, proofEndsAt } = destination;
-  console.log(id, address, state, `proved by ${provedBy}, until ${proofEndsAt}`);
+  console.log(id, address, state, `verified by ${provedBy}, until ${proofEndsAt}`);
   const { tier } = await client.getTier();
   console.log(
     tier === null ? "no tier yet: tier.mjs registers a tip" : `receives the shreds of ${tier}`,

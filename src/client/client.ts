@@ -308,7 +308,7 @@ export class ShredwayClient {
   }
 
   /**
-   * `address` is "IP:port". The new destination is unproved and receives no shreds: the service sends three
+   * `address` is "IP:port". The new destination is not verified yet and receives no shreds: the service sends three
    * challenges to it, at once, after 2 s and after 10 s. `recovered` is experimental.
    */
   addDestination(
@@ -331,7 +331,7 @@ export class ShredwayClient {
     return this.#destination("updateDestination", [id, changes], options);
   }
 
-  /** Ends its shreds. It can be added again, and must then be proved again. */
+  /** Ends its shreds. It can be added again, and must then be verified again. */
   async removeDestination(id: string, options?: CallOptions): Promise<void> {
     await this.#submit("removeDestination", [id], options ?? {});
   }
@@ -342,7 +342,7 @@ export class ShredwayClient {
   }
 
   /**
-   * Proves ownership with the token of a challenge (32 hex digits), for receivers that cannot
+   * Verifies it with the token of a challenge (32 hex digits), for receivers that cannot
    * answer challenges.
    */
   proveDestination(id: string, token: string, options?: CallOptions): Promise<Destination> {

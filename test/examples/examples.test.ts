@@ -146,7 +146,7 @@ describe.concurrent("the typed client", () => {
     );
   });
 
-  it("adds a destination and proves it by a call", async () => {
+  it("adds a destination and verifies it by a call", async () => {
     const address = `127.0.0.1:${await freeUdpPort()}`;
     const printed = await installed.run(
       "examples/client/destination.mjs",
@@ -155,7 +155,7 @@ describe.concurrent("the typed client", () => {
       "frankfurt",
     );
     const [, id = ""] = /^(d_[0-9a-f]{12}) unproved$/m.exec(printed) ?? [];
-    expect(printed).toContain(`${id} ${address} active proved by call, until 20`);
+    expect(printed).toContain(`${id} ${address} active verified by call, until 20`);
     const push = installed.write("docs/transaction-push.md", "push.mjs");
     const receiver = installed.start(push, gateway, id, address.replace(/.*:/, ""));
     try {
@@ -204,7 +204,7 @@ describe.concurrent("the typed client", () => {
         "frankfurt",
       ] as const;
       const printed = await installed.run(...destination, "--receiver");
-      expect(printed).toMatch(/active proved by datagram, until/);
+      expect(printed).toMatch(/active verified by datagram, until/);
       const tier = await installed.run("examples/client/tier.mjs", gateway, chain, "500000000");
       expect(tier).toMatch(new RegExp(`^${signature} counted\ntier tier-2 of \\d+ lamports\n`));
       expect(tier).toMatch(/^ {2}tier-2 reached\n\S+Z upgraded from [\w -]+ to tier-2; /m);

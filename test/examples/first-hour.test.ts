@@ -110,7 +110,7 @@ describe.skipIf(!hasCurl)("docs/first-hour.md", () => {
     ["a method that is unknown", /"code":-32601,"message":"method_unknown: /],
     ["a wrong key", /"code":-32600,"message":"unauthorized: /],
     ["tips", /"landed_tips_50th_percentile":\d+/],
-    ["a destination", /active proved by \w+, until /],
+    ["a destination", /active verified by \w+, until /],
     ["a tier", /^tier tier-1 of 200000000 lamports$/m],
     [
       "a race of two feeds with shreds",

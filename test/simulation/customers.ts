@@ -318,7 +318,7 @@ export class Customers {
     const sinceAddedMs = (this.#wall.time.nowNs - (addedNs ?? this.#wall.time.nowNs)) / 1e6;
     if (answeredMs === null && sinceAddedMs > challengesMs && challenges < challengesOfRound)
       throw new Violation(
-        "an unproved destination is challenged",
+        "an unverified destination is challenged",
         `${address}: ${challenges} times`,
       );
     if (isActive && answeredMs === null)

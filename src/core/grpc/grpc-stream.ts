@@ -43,6 +43,8 @@ export class GrpcStream {
   readonly headers: IncomingHttpHeaders;
   /** Why the connection ended, if its caller did not answer a ping; else empty. */
   silence = "";
+  /** Why the call ended, if a request of its client was invalid; else empty. */
+  refusal = "";
   readonly #dependencies: GrpcStreamDependencies;
   readonly #stream: ServerHttp2Stream;
   #onClose: () => void = () => {};
@@ -190,6 +192,7 @@ export class GrpcStream {
       act();
     } catch (error) {
       const { status, detail } = this.#dependencies.refusalOf(error);
+      if (!this.#isEnded) this.refusal = detail;
       this.end(status, detail);
     }
   }

@@ -218,7 +218,7 @@ export const destinationMethods: MethodTable = {
   }),
   addDestination: method({
     scopes,
-    summary: "Adds a destination as unproved, and sends the first challenge at once.",
+    summary: "Adds an unverified destination, and sends the first challenge at once.",
     available,
     params: addParams,
     result: destinationResult,

@@ -6,7 +6,6 @@
 import { reworded, ShredwayError } from "../../core/errors.ts";
 import { describeFailure } from "../../core/transactions/describe-failure.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
-import { messageContentOf } from "../../core/transactions/message-content.ts";
 import { type Encoding, readTransactionText } from "../../core/transactions/transaction-text.ts";
 import { refusalError, tipShortfall } from "../submission/plan.ts";
 import type { SubmitMethod } from "../submission/types.ts";
@@ -20,13 +19,6 @@ export function duplicateOf(transactions: readonly TransactionFacts[]): string |
     seen.add(signature);
   }
   return undefined;
-}
-
-const tablesHint = "; an address from a lookup table does not count";
-
-/** A tip may be among these keys, which only the chain knows. */
-function hasTables({ version, wire }: TransactionFacts): boolean {
-  return version === 0 && messageContentOf(wire)?.hasTables === true;
 }
 
 type TransactionAdmissionDependencies = Pick<
@@ -82,9 +74,8 @@ export class TransactionAdmission {
     if (tip >= minimum) return;
     const addresses = this.#settings.regions[0].tipAddresses;
     const owner = own === undefined ? undefined : method;
-    const shortfall = tipShortfall(tip, { minimum, method: owner, addresses });
-    const message = `${shortfall.message}${transactions.some(hasTables) ? tablesHint : ""}`;
-    throw refusalError({ ...shortfall, message }, `${what}: `);
+    const shortfall = tipShortfall(tip, { transactions, minimum, method: owner, addresses });
+    throw refusalError(shortfall, `${what}: `);
   }
 
   /** Whether the signatures of this transaction may be verified on the event loop now. */

@@ -19,6 +19,7 @@
 
 import { type ErrorDetails, ShredwayError } from "../../core/errors.ts";
 import { windowSlots } from "../../core/solana-constants.ts";
+import { messageContentOf } from "../../core/transactions/message-content.ts";
 import { paysPerUnit, type UnitFeeFacts, unitFeeText } from "../../core/transactions/unit-fee.ts";
 import type {
   LeaderContext,
@@ -241,7 +242,10 @@ function lowestMinimum(routes: readonly RouteCapabilities[], policy: PlanPolicy)
   return routes.map((route) => minimumOf(route, policy)).reduce((a, b) => (b < a ? b : a));
 }
 
+const tablesHint = "; an address from a lookup table does not count";
+
 interface TipRule {
+  readonly transactions: readonly PlanTransaction[];
   readonly minimum: bigint;
   /** The method whose own minimum it is. */
   readonly method?: SubmitMethod | undefined;
@@ -249,13 +253,20 @@ interface TipRule {
   readonly addresses: readonly string[];
 }
 
+/** A tip may be among the keys of its lookup tables, which only the chain knows. */
+function hasTables({ version, wire }: PlanTransaction): boolean {
+  return version === 0 && messageContentOf(wire)?.hasTables === true;
+}
+
 /** Describes a tip below the minimum of a method or of a route. */
-export function tipShortfall(tip: bigint, { minimum, method, addresses }: TipRule): TipShortfall {
+export function tipShortfall(tip: bigint, rule: TipRule): TipShortfall {
+  const { transactions, minimum, method, addresses } = rule;
   const owner = method === undefined ? "" : ` for ${method}`;
   const places = addresses.length === 0 ? "" : `, addresses: ${addresses.join(", ")}`;
+  const hint = transactions.some(hasTables) ? tablesHint : "";
   return {
     reason: tip === 0n ? "tip_missing" : "tip_too_low",
-    message: `tip ${tip} lamports, minimum ${minimum} lamports${owner}${places}`,
+    message: `tip ${tip} lamports, minimum ${minimum} lamports${owner}${places}${hint}`,
     details: { tipLamports: tip, minimumLamports: minimum },
   };
 }
@@ -271,13 +282,14 @@ export function refusalError(refusal: TipShortfall | PlainRefusal, which: string
 }
 
 function tipRefusal(
-  tip: bigint,
+  facts: PlanFacts,
   overpriced: readonly RouteCapabilities[],
   policy: PlanPolicy,
 ): PlanRefusal {
+  const { transactions } = facts;
   const { tipAddresses: addresses = [] } = policy;
   const minimum = lowestMinimum(overpriced, policy);
-  return { kind: "refuse", ...tipShortfall(tip, { minimum, addresses }) };
+  return { kind: "refuse", ...tipShortfall(tipOf(facts), { transactions, minimum, addresses }) };
 }
 
 function refusalOf(
@@ -307,7 +319,7 @@ function refusalOf(
       obstacles.push(isUp ? "does not reach the next leaders" : "down");
     }
   }
-  if (!isPaidOnSomeRoute && overpriced.length > 0) return tipRefusal(tip, overpriced, policy);
+  if (!isPaidOnSomeRoute && overpriced.length > 0) return tipRefusal(facts, overpriced, policy);
   if (!isPaidOnSomeRoute && underpaid) {
     const message = unitFeeText(underpaid, policy.partnerUnitLamports);
     return { kind: "refuse", reason: "priority_fee_too_low", message };

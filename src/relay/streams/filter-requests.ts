@@ -77,24 +77,19 @@ export class FilterRequests<Request extends FilterRequest> {
   }
 
   #take(bytes: Uint8Array): void {
-    const { call, subscription, attachment, hub, limits, decode } = this.#options;
-    try {
-      const request = decode(bytes);
-      const { filters, slots = [], ping } = request;
-      if (ping !== undefined) {
-        this.#sendNow(pongUpdate(ping));
-        call.holdRequests();
-        return;
-      }
-      const present = this.#newest.filters;
-      checkFilters(filters, { present, others: slots.length, hub, limits: limits() });
-      this.#newest = request;
-      attachment.setFilters(filters, () => {
-        this.#present = request;
-      });
-    } catch (error) {
-      subscription.endsFor("refused");
-      throw error;
+    const { call, attachment, hub, limits, decode } = this.#options;
+    const request = decode(bytes);
+    const { filters, slots = [], ping } = request;
+    if (ping !== undefined) {
+      this.#sendNow(pongUpdate(ping));
+      call.holdRequests();
+      return;
     }
+    const present = this.#newest.filters;
+    checkFilters(filters, { present, others: slots.length, hub, limits: limits() });
+    this.#newest = request;
+    attachment.setFilters(filters, () => {
+      this.#present = request;
+    });
   }
 }

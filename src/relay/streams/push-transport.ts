@@ -27,6 +27,7 @@ export class PushTransport implements StreamTransport {
   readonly streamId: Uint8Array;
   /** Nobody answers a datagram. */
   readonly silence = "";
+  readonly refusal = "";
   /** Slot of the last message; 0: none. */
   slot = 0n;
   /** Sent ones, of every kind. */

@@ -88,6 +88,8 @@ export class SocketTransport implements StreamTransport {
   readonly announce: (reason: EndReason) => void;
   /** The gateway ends connections with silent clients. */
   readonly silence = "";
+  /** An invalid request ends no subscription. */
+  readonly refusal = "";
   readonly #connection: SocketConnection;
   #onClose: () => void = () => {};
   #onHandedOver: (messages: number) => void = () => {};

@@ -30,11 +30,15 @@ const headerNames = ["x-token", "x-api-key", "api-key", "api_key"] as const;
 const expected =
   "expected a valid API key as metadata x-token, x-api-key or authorization: Bearer, or in the URL";
 
-/** The key of a call. Throws GrpcError. */
+/** The only parameter of the URL of a call. */
+const keyParameter = "api-key";
+
+/** The key of a call. Throws GrpcError, also for a URL with another parameter: to ignore it would surprise. */
 export function authenticate(
   access: StreamAccess,
   { peer, headers }: { readonly peer: string; readonly headers: IncomingHttpHeaders },
 ): StreamKey {
+  checkParameters(headers);
   const [text, ...others] = new Set(keysIn(headers));
   if (text === undefined) throw new GrpcError("UNAUTHENTICATED", `missing API key; ${expected}`);
   if (others.length > 0) {
@@ -98,6 +102,21 @@ export function tierFor(
   );
 }
 
+function parametersIn(headers: IncomingHttpHeaders): URLSearchParams {
+  const [, query = ""] = (headers[":path"] ?? "").split("?", 2);
+  return new URLSearchParams(query);
+}
+
+function checkParameters(headers: IncomingHttpHeaders): void {
+  for (const name of parametersIn(headers).keys()) {
+    if (name === keyParameter) continue;
+    // A key may stand in the place of a name.
+    const shown = quote(name.replaceAll(/sw_\w+/g, "sw_…"));
+    const detail = `unknown URI parameter ${shown}; expected ${keyParameter}`;
+    throw new GrpcError("INVALID_ARGUMENT", detail);
+  }
+}
+
 /** All keys of a call. A URL may contain one as "?api-key=KEY" or before the method's path. */
 function keysIn(headers: IncomingHttpHeaders): string[] {
   const keys: string[] = [];
@@ -107,9 +126,8 @@ function keysIn(headers: IncomingHttpHeaders): string[] {
   }
   const bearer = /^bearer +(\S+)$/i.exec(headers.authorization ?? "")?.[1];
   if (bearer) keys.push(bearer);
-  const [path = "", query = ""] = (headers[":path"] ?? "").split("?", 2);
-  const inQuery = new URLSearchParams(query).get("api-key");
-  if (inQuery) keys.push(inQuery);
+  const [path = ""] = (headers[":path"] ?? "").split("?", 1);
+  for (const key of parametersIn(headers).getAll(keyParameter)) if (key !== "") keys.push(key);
   const before = /^\/([^/]+)\/[^/]+\/[^/]+$/.exec(path)?.[1];
   if (before) keys.push(before);
   return keys;

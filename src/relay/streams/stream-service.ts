@@ -358,7 +358,7 @@ export class StreamService implements SocketHost, PushHost {
       dialect,
       holder: { keyId: key.id, accountId: key.accountId, accountName: key.accountName },
       tier,
-      queueBytes: this.#config.queueBytes,
+      queueBytesMax: () => this.#config.queueBytes,
       encodeGap,
       delays: this.#delays,
       clock,

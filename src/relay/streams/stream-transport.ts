@@ -9,6 +9,8 @@ export interface StreamTransport {
   readonly isEnded: boolean;
   /** Why the connection ended, if its client was silent; else empty. */
   readonly silence: string;
+  /** Why the stream ended, if a request of its client was invalid; else empty. */
+  readonly refusal: string;
   /** Bytes and messages that wait for the client. */
   readonly waitingBytes: number;
   readonly waitingMessages: number;

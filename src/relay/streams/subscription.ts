@@ -41,7 +41,8 @@ interface SubscriptionOptions {
   readonly dialect: Dialect;
   readonly holder: StreamHolder;
   readonly tier: string;
-  readonly queueBytes: number;
+  /** Bytes that may wait for the client; a reload may change it. */
+  readonly queueBytesMax: () => number;
   /** Drop messages while the queue is full, and report each gap with this message; absent: end the stream. */
   readonly encodeGap?: ((gap: StreamGap) => Uint8Array) | undefined;
   readonly delays: DurationHistogram;
@@ -95,10 +96,13 @@ export class Subscription {
     this.openedNs = options.clock.nowNs();
     options.call.onClose(() => {
       this.#arrivals = [];
-      const { silence } = options.call;
+      const { silence, refusal } = options.call;
       if (silence !== "") {
         this.#reason = "silent";
         this.endText = silence;
+      } else if (refusal !== "") {
+        this.#reason = "refused";
+        this.endText = refusal;
       }
       options.onEnd(this.#reason);
     });
@@ -111,8 +115,8 @@ export class Subscription {
 
   /** Bytes of a replay that its queue can take now, an integer. The other half remains for what is live. */
   get replayRoom(): number {
-    const { queueBytes, call } = this.#options;
-    return Math.max(0, Math.floor(queueBytes / 2) - call.waitingBytes);
+    const { queueBytesMax, call } = this.#options;
+    return Math.max(0, Math.floor(queueBytesMax() / 2) - call.waitingBytes);
   }
 
   /** Messages that wait for the connection. */
@@ -125,8 +129,9 @@ export class Subscription {
    * and is left out without a report. `slot`: for the report of a gap.
    */
   send(framed: Uint8Array, arrivalNs: bigint | null, slot: bigint | null = null): void {
-    const { call, queueBytes, encodeGap } = this.#options;
+    const { call, queueBytesMax, encodeGap } = this.#options;
     if (call.isEnded) return;
+    const queueBytes = queueBytesMax();
     // A long group of messages does not make a client late that reads.
     if (call.waitingBytes > queueBytes) this.flush();
     const waiting = call.waitingBytes;
@@ -189,7 +194,8 @@ export class Subscription {
 
   /** Returns whether messages may follow. After a gap, half of the queue must be free first. */
   #reportGap(waiting: number): boolean {
-    const { queueBytes, encodeGap } = this.#options;
+    const { queueBytesMax, encodeGap } = this.#options;
+    const queueBytes = queueBytesMax();
     if (!this.#gap || !encodeGap) return waiting <= queueBytes;
     if (waiting > queueBytes / 2) return false;
     const framed = encodeGap(this.#gap);

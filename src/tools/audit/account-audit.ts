@@ -28,7 +28,7 @@ export interface AuditTask {
   readonly rules: TierRules;
   /** Null: the chain is not asked. */
   readonly chain: Chain | null;
-  readonly nowMs: number;
+  readonly nowMs: () => number;
   /** Called after each page of registrations with their number so far. */
   readonly onProgress: (checked: number) => void;
 }
@@ -37,6 +37,12 @@ export interface AuditTask {
 interface Unchecked {
   readonly signature: string;
   readonly reason: string;
+}
+
+/** Its time is later than this machine's clock: the clock of the service was ahead, or this one is behind. */
+interface AheadOfClock {
+  readonly signature: string;
+  readonly registeredMs: number;
 }
 
 export interface AuditReport {
@@ -51,6 +57,8 @@ export interface AuditReport {
   readonly sumLamports: bigint;
   readonly differences: readonly Difference[];
   readonly unchecked: readonly Unchecked[];
+  /** Part of `registrations`, and checked like the others. */
+  readonly ahead: readonly AheadOfClock[];
 }
 
 /** Facts in memory; each has about 300 bytes. */
@@ -59,17 +67,17 @@ const questionsMax = 8;
 
 /** Throws ShredwayError. */
 export async function auditAccount(store: SqlAuditStore, task: AuditTask): Promise<AuditReport> {
-  const { accountId, rules, nowMs } = task;
+  const { accountId, rules } = task;
+  const nowMs = task.nowMs();
   const stored = await store.state(accountId);
   const evaluatedMs = stored?.evaluatedMs ?? nowMs;
   const untilMs = Math.min(task.toMs ?? evaluatedMs, evaluatedMs);
   const fromMs = task.fromMs ?? 0;
   // Tips before the period may still be in its sum.
   const facts = await readFacts(store, accountId, fromMs === 0 ? 0 : fromMs - 2 * rules.windowMs);
-  const asked = [...facts.values()].filter(
-    ({ registeredMs }) => registeredMs >= fromMs && registeredMs <= (task.toMs ?? nowMs),
-  );
-  const { differences, unchecked, onChain } = await checkRegistrations(asked, task);
+  const readMs = task.nowMs();
+  const { asked, ahead } = chosen([...facts.values()], { fromMs, toMs: task.toMs, nowMs, readMs });
+  const { differences, unchecked, onChain } = await checkRegistrations(asked, task, nowMs);
   const all = await store.events(accountId);
   const eventCount = stored?.state?.eventCount ?? 0n;
   const events = all.filter(({ number }) => number <= eventCount);
@@ -96,7 +104,30 @@ export async function auditAccount(store: SqlAuditStore, task: AuditTask): Promi
     sumLamports: state.sumLamports,
     differences,
     unchecked,
+    ahead: ahead.map(({ signature, registeredMs }) => ({ signature, registeredMs })),
   };
+}
+
+interface Period {
+  readonly fromMs: number;
+  readonly toMs: number | null;
+  /** When the audit began, and when it had read the registrations. */
+  readonly nowMs: number;
+  readonly readMs: number;
+}
+
+/** The registrations of the period, without those that arrived while they were read. */
+function chosen(
+  registrations: readonly AuditedRegistration[],
+  { fromMs, toMs, nowMs, readMs }: Period,
+) {
+  const isAhead = ({ registeredMs }: AuditedRegistration) => registeredMs > readMs;
+  const asked = registrations.filter((one) => {
+    const { registeredMs } = one;
+    if (registeredMs < fromMs) return false;
+    return toMs === null ? registeredMs <= nowMs || isAhead(one) : registeredMs <= toMs;
+  });
+  return { asked, ahead: asked.filter(isAhead) };
 }
 
 /** Facts by signature; a claimed registration replaces an own one that was read before the claim. */
@@ -125,7 +156,8 @@ interface Checked {
 
 async function checkRegistrations(
   registrations: readonly AuditedRegistration[],
-  { chain, nowMs, onProgress }: AuditTask,
+  { chain, onProgress }: AuditTask,
+  nowMs: number,
 ): Promise<Checked> {
   const checked: Checked = { differences: [], unchecked: [], onChain: 0 };
   // A node that does not answer at all ends the audit here, before a thousand failures.

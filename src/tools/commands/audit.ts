@@ -132,7 +132,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
       ...period,
       accountId: await accountIdOf(store, account),
       rules: tierRulesOf(config),
-      nowMs: Number(systemClock.nowNs() / 1_000_000n),
+      nowMs: () => Number(systemClock.nowNs() / 1_000_000n),
       onProgress: (checked) => terminal.note(`audit: ${checked} registrations checked`),
     });
     code = codeOf(report);
@@ -152,7 +152,7 @@ function iso(ms: number): string {
 }
 
 function jsonOf(account: string, report: AuditReport, isOnline: boolean): object {
-  const { fromMs, toMs, differences, unchecked, ...counts } = report;
+  const { fromMs, toMs, differences, unchecked, ahead, ...counts } = report;
   return {
     account,
     from: iso(fromMs),
@@ -162,6 +162,10 @@ function jsonOf(account: string, report: AuditReport, isOnline: boolean): object
     verdict: verdicts[codeOf(report)],
     differences,
     unchecked,
+    ahead: ahead.map(({ signature, registeredMs }) => ({
+      signature,
+      registered: iso(registeredMs),
+    })),
   };
 }
 
@@ -177,6 +181,14 @@ function differenceText({
   return `DIFFERENT ${kind}${name}: ${field} is ${stored ?? "absent"}, expected ${expected ?? "none"}: ${explanation}`;
 }
 
+function aheadCount(count: number): string {
+  return count === 1 ? "1 of them is" : `${count} of them are`;
+}
+
+function aheadText({ signature, registeredMs }: AuditReport["ahead"][number]): string {
+  return `ahead of the clock ${signature}: registered at ${iso(registeredMs)}`;
+}
+
 /** At most `linesMax`, with the number of the others. */
 function bounded(lines: readonly string[]): string[] {
   const more = lines.length - linesMax;
@@ -185,7 +197,7 @@ function bounded(lines: readonly string[]): string[] {
 
 function linesOf(account: string, report: AuditReport, isOnline: boolean): string[] {
   const { registrations, counted, onChain, events, tier, sumLamports } = report;
-  const { differences, unchecked } = report;
+  const { differences, unchecked, ahead } = report;
   const chain = isOnline ? `${onChain} compared with the chain` : "not compared with the chain";
   const verdict = {
     0: "no difference",
@@ -195,9 +207,11 @@ function linesOf(account: string, report: AuditReport, isOnline: boolean): strin
   return [
     `${account}, ${iso(report.fromMs)} to ${iso(report.toMs)}`,
     `  registrations: ${registrations}, ${counted} of them counted; ${chain}`,
+    ...(ahead.length > 0 ? [`  ${aheadCount(ahead.length)} ahead of this machine's clock`] : []),
     `  tier events: ${events}; tier ${tier ?? "none"}, sum ${sumLamports} lamports`,
     ...bounded(differences.map(differenceText)),
     ...bounded(unchecked.map(({ signature, reason }) => `unchecked ${signature}: ${reason}`)),
+    ...bounded(ahead.map(aheadText)),
     `result: ${verdict ?? ""}`,
   ];
 }

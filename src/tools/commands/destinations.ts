@@ -37,9 +37,11 @@ const attemptsMax = 5;
 
 const actions = {
   list: { help: "list every destination with its state and proof" },
-  add: { help: "add a destination to an account; it receives only challenges until it is proved" },
-  approve: { argument: "ID", help: "mark it as proved permanently; this ends every pause" },
-  pause: { argument: "ID", help: "stop its shreds until resume, even if it is proved again" },
+  add: {
+    help: "add a destination to an account; it receives only challenges until it is verified",
+  },
+  approve: { argument: "ID", help: "mark it as verified permanently; this ends every pause" },
+  pause: { argument: "ID", help: "stop its shreds until resume, even if it is verified again" },
   resume: { argument: "ID", help: "end a pause; without a valid proof it still receives nothing" },
   remove: { argument: "ID", help: "delete it" },
 } as const;

@@ -70,7 +70,7 @@ function withoutShreds({ name, refused }: FeedReport, unit: RaceUnit): string {
   const challenges = refused[challengeReason] ?? 0;
   return challenges === 0
     ? `${name} delivered no valid ${unit}s; see REFUSED.`
-    : `${name} received ${counted(challenges, "ownership challenge")} and no ${unit}s: the destination is not proved or is paused. Run shredway race or shredway listen with --prove, which answers challenges, until its shreds arrive.`;
+    : `${name} received ${counted(challenges, "ownership challenge")} and no ${unit}s: the destination is not verified or is paused. Run shredway race or shredway listen with --prove, which answers challenges, until its shreds arrive.`;
 }
 
 function warnings(report: RaceReport): string[] {

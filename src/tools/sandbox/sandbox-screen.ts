@@ -272,7 +272,7 @@ function shredsLines({ gateway: { shreds, landedTips } }: SandboxView, paint: Pa
     [
       `${paint.bold("tips")}    landed in 15 minutes ${formatCount(landedTips)}`,
       `registered and pending ${formatCount(pending)}`,
-      `destinations of accounts ${formatCount(active)} proved, ${formatCount(served)} with a tier`,
+      `destinations of accounts ${formatCount(active)} verified, ${formatCount(served)} with a tier`,
     ].join("   "),
   ];
 }

@@ -10,6 +10,8 @@ import {
   refusalError,
 } from "../../../src/gateway/submission/plan.ts";
 import { routeKinds } from "../../../src/gateway/submission/types.ts";
+import { tipWallet } from "../../support/gateway/gateway.ts";
+import { tippingV0 } from "../../support/transactions/tipping.ts";
 import {
   all,
   alt,
@@ -196,6 +198,22 @@ describe("plan", () => {
       message: `this: tip ${tip} lamports, minimum 20000 lamports, addresses: One, Two`,
       details: { tipLamports: tip, minimumLamports: 20_000n },
     });
+  });
+
+  it("says of a route's minimum that an address from a lookup table does not count", () => {
+    const routes = [
+      routeOf({ kind: "block-builder", modes: ["bundle"], minimumTipLamports: rich }),
+    ];
+    const messageFor = (...wires: Uint8Array[]) => {
+      const transactions = wires.map((wire) => ({ ...paid, wire, tipLamports: 0n }));
+      const result = plan({ ...factsOf(bundle), transactions }, routes, leaders, policy);
+      return result.kind === "refuse" ? result.message : "";
+    };
+    const without = "tip 0 lamports, minimum 100000 lamports";
+    expect(messageFor(tippingV0(), tippingV0({ amount: 2n }))).toBe(without);
+    expect(messageFor(tippingV0(), tippingV0({}, [tipWallet.publicKey]))).toBe(
+      `${without}; an address from a lookup table does not count`,
+    );
   });
 
   it("reports the expected and the received value", () => {

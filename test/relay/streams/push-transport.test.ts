@@ -43,7 +43,7 @@ function opened(queueBytes: number) {
     dialect: "push",
     holder: { keyId: "k", accountId: "a", accountName: "ann" },
     tier: "tier-1",
-    queueBytes,
+    queueBytesMax: () => queueBytes,
     encodeGap: (gap) => gapDatagram(gap, clock.nowNs()),
     delays: new DurationHistogram([1]),
     clock,

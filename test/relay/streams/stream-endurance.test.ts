@@ -39,10 +39,13 @@ function openSession(address: string): ClientHttp2Session {
   return session;
 }
 
-function openCall(session: ClientHttp2Session): ClientHttp2Stream {
+function openCall(
+  session: ClientHttp2Session,
+  path: string = streamPaths.deshred,
+): ClientHttp2Stream {
   const call = session.request({
     ":method": "POST",
-    ":path": streamPaths.deshred,
+    ":path": path,
     "content-type": "application/grpc",
     te: "trailers",
     "x-token": "alice",
@@ -160,10 +163,11 @@ it("ends a WebSocket with `lost` and the number of messages when the relay lost 
 });
 
 describe("a hostile request", () => {
-  const endOf = async (body: Uint8Array) => {
+  /** Status and message that the client received, which the list of ended streams shows, too. */
+  const endOf = async (body: Uint8Array, path: string = streamPaths.deshred) => {
     const running = await runningStreams();
     const session = openSession(running.service.address);
-    const call = openCall(session);
+    const call = openCall(session, path);
     const trailers = once(call, "trailers");
     call.on("data", () => undefined);
     call.write(body);
@@ -171,21 +175,39 @@ describe("a hostile request", () => {
     session.destroy();
     await isEmpty(running);
     const message = decodeURIComponent(String(headers["grpc-message"]));
+    const [ended] = running.service.snapshot().ended;
+    expect(ended).toMatchObject({ reason: "refused", text: message });
+    const { ends } = running.service.status();
+    expect([ends.get("refused"), ends.get("client")]).toEqual([1, 0]);
     return [Number(headers["grpc-status"]), message];
   };
+  const eachPath = describe.each([
+    streamPaths.deshred,
+    streamPaths.entries,
+    streamPaths.transactions,
+  ]);
 
-  it("is refused by its announced length", async () => {
-    expect(await endOf(Buffer.from([0, 0xff, 0xff, 0xff, 0xff]))).toEqual([
-      status.RESOURCE_EXHAUSTED,
-      "expected messages of at most 4194304 bytes, got 4294967295",
-    ]);
-  });
+  eachPath("of %s", (path) => {
+    it("is refused by its announced length", async () => {
+      expect(await endOf(Buffer.from([0, 0xff, 0xff, 0xff, 0xff]), path)).toEqual([
+        status.RESOURCE_EXHAUSTED,
+        "expected messages of at most 4194304 bytes, got 4294967295",
+      ]);
+    });
 
-  it("is refused if it is compressed in an unknown way", async () => {
-    expect(await endOf(Buffer.from([1, 0, 0, 0, 0]))).toEqual([
-      status.INTERNAL,
-      "expected an uncompressed message, because the call has no grpc-encoding",
-    ]);
+    it("is refused if it is compressed in an unknown way", async () => {
+      expect(await endOf(Buffer.from([1, 0, 0, 0, 0]), path)).toEqual([
+        status.INTERNAL,
+        "expected an uncompressed message, because the call has no grpc-encoding",
+      ]);
+    });
+
+    it("is refused if it ends inside a field", async () => {
+      expect(await endOf(frameMessage(Uint8Array.of(0x0a, 0x7f, 1)), path)).toEqual([
+        status.INVALID_ARGUMENT,
+        "malformed request: message ends inside a field",
+      ]);
+    });
   });
 
   it("is refused with too many fields", async () => {
@@ -193,13 +215,6 @@ describe("a hostile request", () => {
     expect(await endOf(fields)).toEqual([
       status.INVALID_ARGUMENT,
       "malformed request: more than 60000 fields",
-    ]);
-  });
-
-  it("is refused if it ends inside a field", async () => {
-    expect(await endOf(frameMessage(Uint8Array.of(0x0a, 0x7f, 1)))).toEqual([
-      status.INVALID_ARGUMENT,
-      "malformed request: message ends inside a field",
     ]);
   });
 

@@ -48,6 +48,11 @@ export const bannedPhrases: readonly BannedPhrase[] = [
   { pattern: /\banew\b|\bafresh\b/i, write: "again" },
   { pattern: /\bbesides\b/i, write: "also, in addition" },
   { pattern: /\bthere and then\b|\bhere and there\b/i, write: "immediately, in some places" },
+  {
+    pattern:
+      /\bunproved (?:address|destination)|\b(?:address|destination|it|one that) is (?:not )?proved\b|\bas (?:un)?proved\b/i,
+    write: "verified",
+  },
   { pattern: /\bout of itself\b|\bby itself alone\b/i, write: "alone" },
 ];
 

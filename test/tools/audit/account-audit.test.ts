@@ -72,7 +72,7 @@ onEachDatabase((databases) => {
       toMs: null,
       rules,
       chain,
-      nowMs: startMs + 3 * day,
+      nowMs: () => startMs + 3 * day,
       onProgress: () => undefined,
       ...changes,
     });
@@ -98,6 +98,30 @@ onEachDatabase((databases) => {
       registrations: 0,
       differences: [],
     });
+  });
+
+  it("counts, checks and names registrations ahead of the clock", async () => {
+    const { report, node, startMs } = await opened();
+    const behind = () => startMs + 30 * hour;
+    const found = await report({ nowMs: behind });
+    expect(found).toMatchObject({ registrations: 3, counted: 3, onChain: 3, differences: [] });
+    const ahead = { signature: signatureOf(4n), registeredMs: startMs + 40 * hour };
+    expect(found.ahead).toEqual([ahead]);
+    node.payments.delete(ahead.signature);
+    const [difference] = (await report({ nowMs: behind })).differences;
+    expect(difference?.subject).toBe(ahead.signature);
+    expect(await report({ nowMs: behind, toMs: behind() })).toMatchObject({
+      registrations: 2,
+      ahead: [],
+    });
+    expect((await report()).ahead).toEqual([]);
+  });
+
+  it("leaves out what was registered during the audit", async () => {
+    const { report, startMs } = await opened();
+    const times = [startMs + 30 * hour, startMs + 41 * hour];
+    const found = await report({ nowMs: () => times.shift() ?? Number.NaN });
+    expect(found).toMatchObject({ registrations: 2, ahead: [] });
   });
 
   it("reports each changed fact of the tiers", async () => {

@@ -9,6 +9,7 @@ import { databaseFileName } from "../../../src/platform/store/data-folder.ts";
 import { migrate, migrations, versionOf } from "../../../src/platform/store/migrations.ts";
 import { SqliteDriver } from "../../../src/platform/store/sqlite/driver.ts";
 import { ClientHarness } from "../../client/client-harness.ts";
+import { keepTip } from "../../platform/store/tiers.ts";
 import { shredwayHere } from "../../support/processes/shredway.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -110,7 +111,8 @@ it("fails clearly if the node does not answer", async () => {
   expect(stderr).toContain("getFirstAvailableBlock at 127.0.0.1:9");
 });
 
-it("refuses a database of an older version, and does not migrate it", async () => {
+/** A service that does not run: its configuration, and how its database is opened. */
+function stopped() {
   const directory = temporaryFolder();
   const config = join(directory, "shredway.yaml");
   const relay = 'relay: { listen: "127.0.0.1:0", authentication: off, shredVersion: 1 }';
@@ -118,6 +120,38 @@ it("refuses a database of an older version, and does not migrate it", async () =
   const log = createLogger({ level: "silent" });
   const openDriver = () =>
     SqliteDriver.open({ path: join(directory, databaseFileName), clock: systemClock, log });
+  return { config, openDriver };
+}
+
+it("names registrations ahead of the clock", async () => {
+  const { config, openDriver } = stopped();
+  const driver = await openDriver();
+  await migrate(driver, "blob");
+  const account = "INSERT INTO accounts (id, name, created_ns) VALUES ('a', 'alpha', 0)";
+  await driver.transaction([{ sql: account, params: [] }], "durable");
+  const nowMs = Number(systemClock.nowNs() / 1_000_000n);
+  for (const [order, registeredMs] of [
+    [1n, nowMs - 60_000],
+    [2n, nowMs + 3_600_000],
+  ] as const) {
+    const times = { registeredMs, countedMs: registeredMs };
+    await keepTip(driver, { order, accountId: "a", lamports: 5n, ...times });
+  }
+  await driver.close();
+  const audit = (...more: readonly string[]) =>
+    shredwayHere("audit", "--account", "alpha", "--config", config, "--offline", ...more);
+  const { stdout, code } = await audit();
+  expect(code).toBe(0);
+  expect(stdout).toContain("registrations: 2, 2 of them counted; not compared with the chain");
+  expect(stdout).toContain("1 of them is ahead of this machine's clock");
+  const { ahead, registrations } = JSON.parse((await audit("--json")).stdout);
+  const registered = new Date(nowMs + 3_600_000).toISOString();
+  expect([registrations, ahead]).toEqual([2, [{ signature: expect.any(String), registered }]]);
+  expect(stdout).toContain(`ahead of the clock ${ahead[0].signature}: registered at ${registered}`);
+});
+
+it("refuses a database of an older version, and does not migrate it", async () => {
+  const { config, openDriver } = stopped();
   const before = await openDriver();
   const older = migrations.length - 1;
   await migrate(before, "blob", migrations.slice(0, older));

@@ -1,4 +1,4 @@
-// `shredway race` with a feed that brings ownership challenges: its destination is paused or not proved.
+// `shredway race` with a feed that brings ownership challenges: its destination is paused or not verified.
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -41,7 +41,7 @@ function shreds(): Uint8Array[] {
 }
 
 const verdictFor = (challenges: string): string =>
-  `paused received ${challenges} and no shreds: the destination is not proved or is paused. Run shredway ` +
+  `paused received ${challenges} and no shreds: the destination is not verified or is paused. Run shredway ` +
   "race or shredway listen with --prove, which answers challenges, until its shreds arrive.";
 
 function lastOf(run: CommandRun): Printed | undefined {

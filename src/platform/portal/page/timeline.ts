@@ -112,5 +112,5 @@ export function tierEventText(kind: string): string {
 
 /** Returns a state for display: "landed_failed" becomes words. */
 export function displayText(state: string): string {
-  return state.replaceAll("_", " ");
+  return state === "unproved" ? "unverified" : state.replaceAll("_", " ");
 }

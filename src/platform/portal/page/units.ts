@@ -55,8 +55,8 @@ export function rate(perSecond: number): string {
 
 /** Formats 0 to 1 as per cent, truncated to tenths. */
 export function percent(share: number): string {
-  const tenths = Math.floor(share * 1000 + 1e-9) / 10;
-  return `${tenths === 100 || tenths === 0 ? tenths : tenths.toFixed(1)}${space}%`;
+  const parts = Math.floor(share * 1000 + 1e-9) / 10;
+  return `${parts === 100 || parts === 0 ? parts : parts.toFixed(1)}${space}%`;
 }
 
 const spanUnits = [
@@ -78,11 +78,22 @@ export function tickNanoseconds(ns: number): string {
   return nanoseconds(ns).replace(/\.0+(?=\D)/, "");
 }
 
-/** Time after an event: "+0.210 ms", "+812.4 ms", "+12.8 s". */
+function groupedWith(decimals: number): Intl.NumberFormat {
+  return new Intl.NumberFormat("en-US", {
+    minimumFractionDigits: decimals,
+    maximumFractionDigits: decimals,
+  });
+}
+
+const tenths = groupedWith(1);
+const hundredths = groupedWith(2);
+const thousandths = groupedWith(3);
+
+/** Time after an event: "+0.210 ms", "+1,299.4 ms", "+12.84 s". */
 export function offset(ms: number): string {
   if (ms === 0) return `0${space}ms`;
-  if (ms >= 10_000) return `+${(ms / 1000).toFixed(2)}${space}s`;
-  return `+${ms.toFixed(ms < 10 ? 3 : 1)}${space}ms`;
+  if (ms >= 10_000) return `+${hundredths.format(ms / 1000)}${space}s`;
+  return `+${(ms < 10 ? thousandths : tenths).format(ms)}${space}ms`;
 }
 
 /** A time between two events: "29.3 ms", "12.80 s". */

@@ -134,5 +134,6 @@ describe("a timeline", () => {
       "neutral",
     ]);
     expect(displayText("landed_failed")).toBe("landed failed");
+    expect(displayText("unproved")).toBe("unverified");
   });
 });

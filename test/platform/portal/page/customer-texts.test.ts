@@ -1,7 +1,7 @@
 // Texts of the page that depend on what the user typed, and states that it derives.
 
 import { describe, expect, it } from "vitest";
-import { shownState } from "../../../../src/platform/portal/page/destination-state.ts";
+import { pauseText, shownState } from "../../../../src/platform/portal/page/destination-state.ts";
 import {
   captureCommand,
   listenCommand,
@@ -34,6 +34,18 @@ describe("a signature", () => {
     expect(signatureProblem("5".repeat(88))).toBeNull();
     expect(signatureProblem("5h6x")).toContain("it has 4 characters; expected 64 to 88");
     expect(signatureProblem("0".repeat(88))).toContain("other characters than base58");
+  });
+});
+
+describe("the pause of a destination", () => {
+  it.each([
+    ["icmp_unreachable", "no receiver was listening there"],
+    ["proof_expired", "no challenge was answered in time"],
+    ["operator", "by the operator"],
+    ["of_a_later_version", "of a later version"],
+    [null, "reason unknown"],
+  ])("is explained: %s", (reason, text) => {
+    expect(pauseText(reason)).toBe(text);
   });
 });
 

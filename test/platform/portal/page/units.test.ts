@@ -93,7 +93,9 @@ describe("amounts", () => {
       "9.9 /s",
       "2,583 /s",
     ]);
-    expect([0, 0.21, 12.9, 812.4, 12_840].map((value) => plain(offset(value)))).toEqual([
+    const shown = (...values: number[]) => values.map((value) => plain(offset(value)));
+    expect(shown(1299.4, 9999.9, 4_321_000)).toEqual(["+1,299.4 ms", "+9,999.9 ms", "+4,321.00 s"]);
+    expect(shown(0, 0.21, 12.9, 812.4, 12_840)).toEqual([
       "0 ms",
       "+0.210 ms",
       "+12.9 ms",

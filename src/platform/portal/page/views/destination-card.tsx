@@ -7,9 +7,8 @@ import { done } from "../call-readers.ts";
 import { Ago, Badge, Fact, Failure } from "../components/basics.tsx";
 import { CopyButton } from "../components/copy-button.tsx";
 import { Sparkline } from "../components/sparkline.tsx";
-import { shownState } from "../destination-state.ts";
+import { pauseText, shownState } from "../destination-state.ts";
 import { useAction, useSessionContext, useTopic } from "../hooks.ts";
-import { displayText } from "../timeline.ts";
 import { count, rate } from "../units.ts";
 
 /** Verification state and its expiry. */
@@ -19,7 +18,7 @@ function Proof({ destination }: { readonly destination: DestinationView }): JSX.
   if (state === "paused" && pausedAt !== null) {
     return (
       <>
-        paused <Ago iso={pausedAt} />: {displayText(pauseReason ?? "unknown")}
+        paused <Ago iso={pausedAt} />: {pauseText(pauseReason)}
       </>
     );
   }
