@@ -17,6 +17,7 @@ const everywhere: ReadonlySet<string> = new Set([
 const prefixes: readonly (readonly [string, EndpointGroup])[] = [
   ["/tip_floor", "tips"],
   ["/tip_stream", "tips"],
+  ["/api/v1/bundles/tip_floor", "tips"],
   ["/api/alt_validators", "tracker"],
   ["/api/next_alt_validator", "tracker"],
   ["/portal", "portal"],

@@ -64,7 +64,7 @@ import { answerStream, type StreamAnswer, type StreamSubmission } from "./stream
 import { SubmissionQueue } from "./submission-queue.ts";
 import { SubmissionSockets } from "./submission-sockets.ts";
 import { type Caller, subscriptionNames, subscriptionRoute } from "./subscriptions.ts";
-import { TipFloorHandler } from "./tip-floor.ts";
+import { TipFloorHandler, tipFloorPaths } from "./tip-floor.ts";
 import { TipHistoryHandler, tipHistoryPath } from "./tip-history.ts";
 import {
   isSlotPath,
@@ -307,7 +307,7 @@ export class Gateway {
       ...blockEnginePaths.map((path): [string, Path] => [path, json]),
       ["/status", { methods: ["GET"], handle: () => upgradeAnswer() }],
       [streamPath, { methods: ["GET"], handle: () => upgradeAnswer() }],
-      ...(tipFloor ? tipPaths(tipFloor) : []),
+      ...(tipFloor ? tipFloorPaths(tipFloor) : []),
       ...this.#historyPaths(),
       [validatorsPath, plainGet((request) => tracker.answerValidators(request))],
       [nextPath, plainGet((request) => tracker.answerNext(request))],
@@ -489,12 +489,4 @@ export class Gateway {
     this.#dependencies.log?.error({ reference, error }, "gateway: a method failed");
     return reference;
   }
-}
-
-function tipPaths(handler: TipFloorHandler): [string, Path][] {
-  const handle: Handler = (head) => handler.answer(head);
-  return [
-    ["/tip_floor", { methods: ["GET", "HEAD"], handle, refusal: plainRefusal }],
-    ["/tip_stream", { methods: ["GET"], handle: () => upgradeAnswer() }],
-  ];
 }

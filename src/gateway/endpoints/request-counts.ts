@@ -32,6 +32,7 @@ const groupByPath: Readonly<Record<string, string>> = {
   "/tip_floor": "tip_floor",
   "/tip_floor/history": "tip_history",
   "/tip_stream": "tip_stream",
+  "/api/v1/bundles/tip_floor": "tip_floor",
   "/metrics": "metrics",
   "/openrpc.json": "description",
   "/openapi.json": "description",

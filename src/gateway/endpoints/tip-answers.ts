@@ -10,15 +10,13 @@ import type { HttpHead, HttpResponse } from "../http/types.ts";
 import type { LimitVerdict } from "../methods/dependencies.ts";
 import type { StatementSigner } from "../receipts/types.ts";
 import { documentHeaders, plainRefusal } from "./answers.ts";
-import { checkNames, keyName, Query, uriChoice, uriSwitch } from "./query.ts";
+import { checkNames, keyName, Query, type UriParameter, uriChoice, uriSwitch } from "./query.ts";
 
-const formats = ["lamports", "sol"] as const;
-export type Format = (typeof formats)[number];
-export const formatParameter = uriChoice(
-  "format",
-  formats,
-  "unit of the amounts; sol: as block engines return them",
-);
+export type Format = "lamports" | "sol";
+const formatText = "unit of the amounts; sol: as block engines return them";
+export const formatParameter = uriChoice<Format>("format", ["lamports", "sol"], formatText);
+/** On paths of block engines. */
+export const solFormatParameter = uriChoice<Format>("format", ["sol", "lamports"], formatText);
 
 export const signedParameter = uriSwitch(
   "signed",
@@ -59,25 +57,22 @@ interface RefusedQuery {
 /** A key is permitted and ignored: the statistics are public. */
 const names = [keyName, formatParameter.name, signedParameter.name] as const;
 
-/**
- * `read`: further parameters, which may throw ShredwayError "value_invalid"; `more`: their names.
- */
-export function readTipQuery(head: HttpHead): TipQuery | RefusedQuery;
-export function readTipQuery<T extends object>(
+export function readTipQuery(head: HttpHead, format = formatParameter): TipQuery | RefusedQuery {
+  return readTipQueryWith(head, format, { names: [], read: () => ({}) });
+}
+
+/** `read` may throw ShredwayError "value_invalid". */
+export function readTipQueryWith<T extends object>(
   head: HttpHead,
-  read: (query: Query) => T,
-  more: readonly string[],
-): (TipQuery & T) | RefusedQuery;
-export function readTipQuery(
-  head: HttpHead,
-  read: (query: Query) => object = () => ({}),
-  more: readonly string[] = [],
-): TipQuery | RefusedQuery {
+  formatOf: UriParameter<Format>,
+  more: { readonly names: readonly string[]; readonly read: (query: Query) => T },
+): (TipQuery & T) | RefusedQuery {
   const query = new Query(head.query);
   try {
-    checkNames(query, [...names, ...more]);
-    const format = formatParameter.read(query);
-    return { isRead: true, format, isSigned: signedParameter.read(query), query, ...read(query) };
+    checkNames(query, [...names, ...more.names]);
+    const format = formatOf.read(query);
+    const isSigned = signedParameter.read(query);
+    return { isRead: true, format, isSigned, query, ...more.read(query) };
   } catch (thrown) {
     return { isRead: false, refusal: plainRefusal("value_invalid", messageOf(thrown)) };
   }

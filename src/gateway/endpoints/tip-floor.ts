@@ -1,4 +1,5 @@
-// /tip_floor and /tip_stream: public percentiles of recent landed tips.
+// /tip_floor and /tip_stream: public percentiles of recent landed tips. Block engines have the first one at
+// another path, where clients read it in SOL.
 //
 // gateway.ts passes it to the HTTP server. The JSON is written once per refresh. Requests per
 // second and open streams are limited per client address. A stream pushes one snapshot, the array
@@ -16,20 +17,23 @@ import {
   type WebSocketRoute,
   webSocketIdleSeconds,
 } from "../http/types.ts";
-import type { LimitVerdict } from "../methods/dependencies.ts";
+import type { LimitVerdict, Path } from "../methods/dependencies.ts";
 import { invalid } from "../schema/shapes.ts";
-import { plainRefusal } from "./answers.ts";
+import { plainRefusal, upgradeAnswer } from "./answers.ts";
 import {
   amountIn,
   type Format,
+  formatParameter,
   percentileFields,
   readTipQuery,
   type SignedText,
+  solFormatParameter,
   type TipAnswerDependencies,
   tipAnswer,
   tooMany,
 } from "./tip-answers.ts";
 
+export const blockEngineTipFloorPath = "/api/v1/bundles/tip_floor";
 export const requestsPerSecond = 10;
 export const streamsMax = 2;
 /** Clients send only pings, pongs and possibly a greeting. */
@@ -122,12 +126,13 @@ export class TipFloorHandler implements WebSocketRoute {
     return this.#streams.size;
   }
 
-  /** Responds to GET and HEAD /tip_floor. */
+  /** Responds to GET and HEAD, at both paths. */
   answer(head: HttpHead): HttpResponse {
     const caller = callerOf(this.#dependencies.addressOf(head));
     const verdict = this.#take(this.#requests, caller);
     if (!verdict.allowed) return tooMany("requests per second", verdict);
-    const query = readTipQuery(head);
+    const isBlockEngine = head.path === blockEngineTipFloorPath;
+    const query = readTipQuery(head, isBlockEngine ? solFormatParameter : formatParameter);
     if (!query.isRead) return query.refusal;
     const { format, isSigned } = query;
     const signed = isSigned ? this.#signedText(format) : null;
@@ -190,4 +195,18 @@ export class TipFloorHandler implements WebSocketRoute {
   #take(limits: WindowLimits, caller: string): LimitVerdict {
     return limits.take(caller, this.#dependencies.clock.monotonicNs());
   }
+}
+
+/** The paths that one handler serves. */
+export function tipFloorPaths(handler: TipFloorHandler): [string, Path][] {
+  const floor: Path = {
+    methods: ["GET", "HEAD"],
+    handle: (head) => handler.answer(head),
+    refusal: plainRefusal,
+  };
+  return [
+    ["/tip_floor", floor],
+    [blockEngineTipFloorPath, floor],
+    ["/tip_stream", { methods: ["GET"], handle: () => upgradeAnswer() }],
+  ];
 }

@@ -14,8 +14,9 @@ import type { HttpHead, HttpResponse } from "../http/types.ts";
 import { uriChoice } from "./query.ts";
 import {
   type Format,
+  formatParameter,
   percentileFields,
-  readTipQuery,
+  readTipQueryWith,
   type TipAnswerDependencies,
   tipAnswer,
   tooMany,
@@ -78,9 +79,10 @@ export class TipHistoryHandler {
     const { addressOf, clock } = this.#dependencies;
     const verdict = this.#requests.take(callerOf(addressOf(head)), clock.monotonicNs());
     if (!verdict.allowed) return tooMany("requests per second", verdict);
-    const request = readTipQuery(head, (query) => ({ period: periodParameter.read(query) }), [
-      periodParameter.name,
-    ]);
+    const request = readTipQueryWith(head, formatParameter, {
+      names: [periodParameter.name],
+      read: (query) => ({ period: periodParameter.read(query) }),
+    });
     return request.isRead ? tipAnswer(head, verdict, this.#textOf(request)) : request.refusal;
   }
 

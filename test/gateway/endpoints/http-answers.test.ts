@@ -195,6 +195,7 @@ describe("the HTTP paths", () => {
     await ask(run, "post /relay2", { query: "?method=getHealth", body: "" });
     for (const query of ["", "?format=sol", "?format=x"])
       await ask(run, "get /tip_floor", { query });
+    expect(await ask(run, "get /api/v1/bundles/tip_floor")).toBe(200);
     for (let i = 0; i < 12; i++) await ask(run, "get /tip_floor");
     for (const query of ["?period=7d&signed=1", "?format=sol"]) {
       expect(await ask(run, "get /tip_floor/history", { query })).toBe(200);

@@ -160,6 +160,16 @@ describe("/tip_floor", () => {
     expect(Object.keys(JSON.parse(text)[0])).toEqual(Object.keys(solElement));
   });
 
+  it("returns them in SOL at the path of block engines, unless the caller asks for lamports", async () => {
+    const setup = await opened();
+    const path = "/api/v1/bundles/tip_floor";
+    expect((await ask(setup, path)).body).toEqual([solElement]);
+    expect((await ask(setup, `${path}?format=lamports`)).body).toEqual([element]);
+    expect((await ask(setup, path, { method: "POST" })).status).toBe(405);
+    const { body } = await ask(setup, `${path}?format=euro`);
+    expect(body).toMatchObject({ error: { message: expect.stringContaining("sol or lamports") } });
+  });
+
   it("returns exact lamports of any size", async () => {
     const setup = await opened();
     const percentiles = { ...snapshot.percentiles, p99: 2n ** 53n + 1n };

@@ -34,8 +34,15 @@ import {
 } from "../../schema/json-schema.ts";
 import { samples } from "../../schema/samples.ts";
 import { batchBytesMax } from "../body-limits.ts";
+import type { UriParameter } from "../query.ts";
 import { entriesMax, shredPayParameters, shredPayPath } from "../shred-pay.ts";
-import { formatParameter, signedParameter } from "../tip-answers.ts";
+import {
+  type Format,
+  formatParameter,
+  signedParameter,
+  solFormatParameter,
+} from "../tip-answers.ts";
+import { blockEngineTipFloorPath } from "../tip-floor.ts";
 import { periodParameter, tipHistoryPath } from "../tip-history.ts";
 import { answer, jsonRpcRefusals, limitHeaders, plainRefusals } from "./http-answers.ts";
 import { inQuery, type Operation } from "./operation.ts";
@@ -139,14 +146,15 @@ const history: JsonSchema = {
   ],
 };
 
-export const tips: readonly Operation[] = [
-  {
-    path: "/tip_floor",
+function floorOperation(
+  operation: Pick<Operation, "path" | "id" | "summary">,
+  format: UriParameter<Format>,
+): Operation {
+  return {
+    ...operation,
     method: "get",
-    id: "tipFloor",
-    summary: "Returns the percentiles of recent landed tips, as an array with one snapshot.",
     needsKey: false,
-    parameters: inQuery(formatParameter, signedParameter),
+    parameters: inQuery(format, signedParameter),
     answers: {
       200: {
         ...answer("the snapshot", listOf(snapshot, { minItems: 1, maxItems: 1 })),
@@ -154,7 +162,26 @@ export const tips: readonly Operation[] = [
       },
       ...plainRefusals(400, 429, 503),
     },
-  },
+  };
+}
+
+export const tips: readonly Operation[] = [
+  floorOperation(
+    {
+      path: "/tip_floor",
+      id: "tipFloor",
+      summary: "Returns the percentiles of recent landed tips, as an array with one snapshot.",
+    },
+    formatParameter,
+  ),
+  floorOperation(
+    {
+      path: blockEngineTipFloorPath,
+      id: "blockEngineTipFloor",
+      summary: "As `/tip_floor`, in SOL by default, for clients of block engines.",
+    },
+    solFormatParameter,
+  ),
   {
     path: tipHistoryPath,
     method: "get",
