@@ -83,7 +83,7 @@ it.skipIf(!shells.some(({ name, isInstalled }) => name === "bash" && isInstalled
     const texts = ["replay shreds-18:3", "replay shreds-18:", "start --config=shreds-18:3"];
     const named = "race --capture fra=shreds-18:3";
     const bash = shells.find(({ name }) => name === "bash");
-    const all = [...texts, named].map((text) => `shredway ${text}`);
+    const all = [...texts, named].map((words) => `shredway ${words}`);
     const offered = bash?.complete(bashCompletion(commands), all, folder);
     expect(offered?.map((each) => each.map(({ word }) => word))).toEqual(
       all.map(() => ["30.pcap"]),
