@@ -15,7 +15,8 @@ interface SmallDisk {
 function mounted(path: string, words: readonly string[]): SmallDisk {
   const isMounted = spawnSync("mount", [...words, path]).status === 0;
   afterAll(() => {
-    if (isMounted) spawnSync("umount", [path]);
+    // A failed test may have left a file open.
+    if (isMounted) spawnSync("umount", ["--lazy", path]);
     rmSync(path, { recursive: true, force: true });
   });
   return { path, isMounted };

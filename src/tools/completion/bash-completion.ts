@@ -143,9 +143,7 @@ _shredway_offer_values() {
     value=\${value#*=}
   fi
   [[ $kind == list ]] && value=\${value##*,}
-  # bash replaces only the text after the last "=", if "=" divides words.
   prefix=\${current%"$value"}
-  [[ $COMP_WORDBREAKS == *=* ]] && prefix=\${prefix##*=}
   local path
   case $kind in
     choice) _shredway_offer "\${choices[@]}" ;;
@@ -160,11 +158,17 @@ _shredway_offer_values() {
       done < <(compgen "-\${kind:0:1}" -- "$value")
       ;;
   esac
+  # bash replaces only the text after the last "=", ":" or "@" that divides words.
+  [[ \${piece//["$COMP_WORDBREAKS"]/} ]] || piece=
+  local lead=\${current%"$piece"} i
+  for i in "\${!COMPREPLY[@]}"; do
+    COMPREPLY[i]=\${COMPREPLY[i]#"$lead"}
+  done
 }
 
 _shredway() {
   local word rest=$COMP_LINE before i command= action= option= ended= prefix= count=0
-  local kind= named= current value
+  local kind= named= current value piece=\${COMP_WORDS[COMP_CWORD]}
   local -a words=() choices=()
   COMPREPLY=()
   # COMP_WORDS divides words also at "=", ":" and "@": join the pieces without space between them.

@@ -74,6 +74,23 @@ const lines: readonly (readonly [line: string, expected: readonly string[]])[] =
   ["shredway unknown --", []],
 ];
 
+// Captures and exports often have a time in their names.
+it.skipIf(!shells.some(({ name, isInstalled }) => name === "bash" && isInstalled))(
+  "completion in bash replaces only the text after a colon, at which bash divides words",
+  () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "shreds-18:30.pcap"), "");
+    const texts = ["replay shreds-18:3", "replay shreds-18:", "start --config=shreds-18:3"];
+    const named = "race --capture fra=shreds-18:3";
+    const bash = shells.find(({ name }) => name === "bash");
+    const all = [...texts, named].map((words) => `shredway ${words}`);
+    const offered = bash?.complete(bashCompletion(commands), all, folder);
+    expect(offered?.map((each) => each.map(({ word }) => word))).toEqual(
+      all.map(() => ["30.pcap"]),
+    );
+  },
+);
+
 for (const shell of shells) {
   describe.skipIf(!shell.isInstalled)(`completion in ${shell.name}`, () => {
     const script = (): string => generators[shell.name](commands);
