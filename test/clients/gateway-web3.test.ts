@@ -12,6 +12,7 @@ import {
   Transaction,
 } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { until } from "../support/network/udp-receiver.ts";
 import { deferred } from "./cluster.ts";
 import { fundedPayer, GatewayCluster, minimumTipLamports, tipAddress } from "./gateway-cluster.ts";
 
@@ -144,9 +145,7 @@ describe("web3.js", () => {
       logs: connection.onLogs(to, ({ signature }) => logs.resolve(signature)),
     };
     // The library does not report that it has subscribed, so the test reads the node's count.
-    while (gateway.cluster.endpoint.counts.subscriptions < 4) {
-      await new Promise((resolve) => setImmediate(resolve));
-    }
+    await until(() => gateway.cluster.endpoint.counts.subscriptions >= 4, "the subscriptions");
     const { wire } = await signed(transfer(to, LAMPORTS_PER_SOL));
     const signature = await connection.sendRawTransaction(wire);
     const result = deferred<unknown>();
@@ -160,8 +159,6 @@ describe("web3.js", () => {
     await connection.removeRootChangeListener(listeners.root);
     await connection.removeAccountChangeListener(listeners.account);
     await connection.removeOnLogsListener(listeners.logs);
-    while (gateway.cluster.endpoint.counts.subscriptions > 0) {
-      await new Promise((resolve) => setImmediate(resolve));
-    }
+    await until(() => gateway.cluster.endpoint.counts.subscriptions === 0, "their ends");
   });
 });

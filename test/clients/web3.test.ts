@@ -16,6 +16,7 @@ import {
   VersionedTransaction,
 } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { until } from "../support/network/udp-receiver.ts";
 import { Cluster, call, deferred } from "./cluster.ts";
 
 let cluster: Cluster;
@@ -358,9 +359,7 @@ describe("subscriptions", () => {
     const logsId = connection.onLogs(to, ({ signature }) => logs.resolve(signature));
     // The library subscribes after it has connected. A second airdrop would hide a first one that
     // came too early, so wait until all three are registered.
-    while (cluster.endpoint.counts.subscriptions < 3) {
-      await new Promise((resolve) => setImmediate(resolve));
-    }
+    await until(() => cluster.endpoint.counts.subscriptions >= 3, "the subscriptions");
     const signature = await connection.requestAirdrop(to, LAMPORTS_PER_SOL);
     connection.onSignature(signature, ({ err }) => result.resolve(err), "finalized");
     expect(await account.promise).toBe(LAMPORTS_PER_SOL);
@@ -374,8 +373,6 @@ describe("subscriptions", () => {
     await connection.removeAccountChangeListener(accountId);
     await connection.removeProgramAccountChangeListener(programId);
     await connection.removeOnLogsListener(logsId);
-    while (cluster.endpoint.counts.subscriptions > 0) {
-      await new Promise((resolve) => setImmediate(resolve));
-    }
+    await until(() => cluster.endpoint.counts.subscriptions === 0, "their ends");
   });
 });

@@ -6,7 +6,7 @@
 
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { bundleIdOf, Submission } from "./tracked-transaction.ts";
-import type { SubmissionRecord } from "./types.ts";
+import type { SubmissionRecord, TimelineEvent } from "./types.ts";
 
 interface Restored {
   readonly submission: Submission;
@@ -43,18 +43,23 @@ function groups(records: readonly SubmissionRecord[]): SubmissionRecord[][] {
   );
 }
 
-function routesOf(records: readonly SubmissionRecord[]): string[] {
-  return records.flatMap(({ events }) =>
-    events.flatMap((event) => (event.kind === "queued" ? [event.route] : [])),
-  );
+type Queued = Extract<TimelineEvent, { readonly kind: "queued" }>;
+
+function queuedIn(events: readonly TimelineEvent[]): Queued[] {
+  return events.flatMap((event) => (event.kind === "queued" ? [event] : []));
 }
 
+/** The number of the last attempt: they are numbered through all calls of the account. */
 function attemptsOf(records: readonly SubmissionRecord[]): number {
-  let attempts = 0;
-  for (const event of records.flatMap(({ events }) => events)) {
-    if (event.kind === "queued") attempts = Math.max(attempts, event.attempt);
-  }
-  return attempts;
+  const queued = records.flatMap(({ events }) => queuedIn(events));
+  return queued.reduce((most, { attempt }) => Math.max(most, attempt), 0);
+}
+
+/** Attempts that routes took since the newest call. Those before it belong to earlier submissions. */
+function ownQueued(records: readonly SubmissionRecord[]): Queued[] {
+  return records.flatMap(({ events }) => {
+    return queuedIn(events.slice(events.findLastIndex(({ kind }) => kind === "received") + 1));
+  });
 }
 
 /** Whether no route sent anything of the attempt, because it dropped it or could not connect. */
@@ -100,9 +105,13 @@ async function restored(group: readonly SubmissionRecord[], inspect: Inspect) {
   });
   // The last attempts may be missing: timelines are written every second.
   const { sending } = submission;
-  sending.continueFrom(attemptsOf(records), routesOf(records));
-  sending.resends = Math.max(0, sending.attempts - 1);
-  if (isLost(records, sending.attempts)) sending.isAttemptMissing = true;
+  const own = ownQueued(records);
+  const attempts = attemptsOf(records);
+  const routes = own.map(({ route }) => route);
+  const firstAttempt = own.reduce((least, { attempt }) => Math.min(least, attempt), attempts);
+  sending.continueFrom(attempts, routes);
+  sending.resends = attempts - firstAttempt;
+  if (own.length === 0 || isLost(records, attempts)) sending.isAttemptMissing = true;
   const isPart = isBundle && bundleIdOf(records.map(({ signature }) => signature)) !== bundleId;
   const all: Restored = { submission, records, facts: submission.transactions, isPart };
   return { restored: all, unreadable };

@@ -122,6 +122,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
     const staysInBundle = view !== undefined && !record && !submission.isBundle;
     if (view) {
       const { submission: before } = view;
+      before.leave(view);
       view.submission = submission;
       if (before.views.every((one) => one.submission !== before)) this.dispatch.stop(before);
     } else {
@@ -245,10 +246,11 @@ export class SubmissionStateMachine implements SubmissionEvents {
     } else {
       const { kind, submission } = event;
       for (const view of submission.views) {
-        // A call with other options may have replaced it while a route still has it in its queue.
-        const isMeant = view.submission === submission || kind === "route_reported";
-        const isShown = isMeant && !view.isForgotten;
-        if (isShown || kind === "attempts_exhausted") this.#step(view.tracked, event, [view]);
+        const isShown =
+          kind === "attempts_exhausted" ||
+          // A newer call may have replaced this one while a route still has it in its queue.
+          (submission.shows(event.report, view) && !view.isForgotten);
+        if (isShown) this.#step(view.tracked, event, [view]);
       }
     }
   }

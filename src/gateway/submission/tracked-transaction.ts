@@ -21,6 +21,7 @@ import type {
   SubmitMethod,
   SubmitOptions,
   SubmitRequest,
+  TimelineEvent,
   TransactionStatus,
 } from "./types.ts";
 
@@ -119,6 +120,8 @@ export class AccountBundle {
   }
 }
 
+const noneMoved: ReadonlyMap<AccountTransaction, number> = new Map();
+
 /** One call of one account. */
 export class Submission {
   readonly accountId: string;
@@ -137,6 +140,8 @@ export class Submission {
   readonly sending = new Sending();
   /** Calls that wait for the store. */
   waiters = 0;
+  /** Transactions that moved to newer submissions, with the attempts until then. */
+  #moved: ReadonlyMap<AccountTransaction, number> = noneMoved;
 
   constructor(request: SubmitRequest) {
     this.accountId = request.accountId;
@@ -154,6 +159,17 @@ export class Submission {
 
   get takenBy(): readonly string[] {
     return this.sending.takenBy;
+  }
+
+  /** The transaction moves to a newer submission of its account; this one may go on with the others. */
+  leave(view: AccountTransaction): void {
+    this.#moved = new Map(this.#moved).set(view, this.attempts);
+  }
+
+  /** Whether the timeline of the transaction contains this report: the attempt was made before it moved. */
+  shows(report: TimelineEvent, view: AccountTransaction): boolean {
+    if (view.submission === this) return true;
+    return "attempt" in report && report.attempt <= (this.#moved.get(view) ?? 0);
   }
 
   /** Whether the request repeats this submission: the same transactions, method and options. */

@@ -3,6 +3,7 @@
 import { expect, it } from "vitest";
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import { bundleIdOf } from "../../../src/gateway/submission/tracked-transaction.ts";
+import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
 import { Harness } from "./harness.ts";
 
 const builder = [
@@ -88,6 +89,52 @@ it.each([
     expect((await statuses).map((status) => status?.method)).toEqual([method, "sendBundle"]);
   },
 );
+
+async function timelineOf(harness: Harness, { signature }: TransactionFacts) {
+  const found = harness.pipeline.statuses("ann", [signature]);
+  await harness.clock.advance(100);
+  return (await found)[0]?.events ?? [];
+}
+
+const attemptsIn = (events: readonly TimelineEvent[]) =>
+  events.flatMap((event) => (event.kind === "queued" ? [event.attempt] : []));
+
+it("and one of their transactions on its own have each their own attempts in the timelines", async () => {
+  const harness = new Harness({}, { routes: builder });
+  const facts = [harness.facts(), harness.facts()] as const;
+  await submitBundle(harness, facts);
+  await harness.clock.advance(3_000);
+  const shared = harness.outbound.length;
+  const first = harness.outbound[0];
+  expect(await harness.submit(facts[0])).toBe("accepted");
+  await harness.clock.advance(10_000);
+  const own = harness.outbound.filter(({ transactions }) => transactions.length === 1);
+  const bundles = harness.outbound.filter(({ transactions }) => transactions.length === 2);
+  expect([own.length > 3, bundles.length > shared + 3]).toEqual([true, true]);
+  first?.report({ kind: "sent", atNs: harness.clock.nowNs(), bytes: 200 });
+  bundles.at(-1)?.report({ kind: "sent", atNs: harness.clock.nowNs(), bytes: 200 });
+  const alone = await timelineOf(harness, facts[0]);
+  const numbers = attemptsIn(alone);
+  expect(numbers).toEqual([...bundles.slice(0, shared), ...own].map(({ attempt }) => attempt));
+  expect(numbers).toEqual(numbers.map((_, i) => i + 1));
+  const sent = alone.flatMap((event) => (event.kind === "sent" ? [event.attempt] : []));
+  expect(sent).toEqual([1]);
+  const other = await timelineOf(harness, facts[1]);
+  expect(attemptsIn(other)).toEqual(bundles.map(({ attempt }) => attempt));
+});
+
+it("do not use up the resends of one of their transactions after a restart", async () => {
+  const harness = new Harness({}, { routes: builder });
+  const facts = [harness.facts(), harness.facts()] as const;
+  await submitBundle(harness, facts);
+  await harness.clock.advance(10_000);
+  expect(await harness.submit(facts[0], { resendsMax: 2 })).toBe("accepted");
+  const next = await restarted(harness, facts);
+  await next.clock.advance(20_000);
+  const before = harness.outbound.filter(({ transactions }) => transactions.length === 1);
+  expect(before.length + next.outbound.length).toBe(3);
+  expect(next.outbound.every(({ transactions }) => transactions.length === 1)).toBe(true);
+});
 
 type Bundle = readonly [TransactionFacts, ...TransactionFacts[]];
 

@@ -9,6 +9,7 @@ import { SandboxPartners } from "../../../src/sandbox/partners/partners.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { TestOutbound } from "../../support/gateway/partner.ts";
+import { until } from "../../support/network/udp-receiver.ts";
 import {
   addressOf,
   alice,
@@ -317,7 +318,7 @@ describe("faults", () => {
     route.offer(dropped);
     await dropped.sent;
     // The route has repeated the request that was cut, because its connection had served another one.
-    while (partners.swqos.counts.requests < 7) await new Promise((turn) => setImmediate(turn));
+    await until(() => partners.swqos.counts.requests >= 7, "the request");
     partners.swqos.cut();
     expect(await dropped.ended).toMatchObject({ kind: "failed", reason: "connection_lost" });
     faults.answer = "normal";
@@ -339,7 +340,7 @@ describe("faults", () => {
     route.offer(outbound);
     await outbound.sent;
     // The route's next probe, its timeout and the partner's delay.
-    while (clock.pending < 3) await new Promise((turn) => setImmediate(turn));
+    await until(() => clock.pending >= 3, "the timers");
     await clock.advance(299);
     expect(outbound.kinds).toBe("sent");
     await clock.advance(1);
@@ -357,7 +358,7 @@ describe("faults", () => {
     expect(route.isUp).toBe(false);
     await partners.swqos.start();
     await clock.advance(1000);
-    while (!route.isUp) await new Promise((turn) => setImmediate(turn));
+    await until(() => route.isUp, "the probe");
     expect((await send(route, [tipped(alice, bob)])).kind).toBe("acknowledged");
   });
 
@@ -367,7 +368,7 @@ describe("faults", () => {
     const outbound = new TestOutbound([factsOf(tipped(alice, bob))]);
     route.offer(outbound);
     await outbound.sent;
-    while (partners.swqos.counts.requests < 1) await new Promise((turn) => setImmediate(turn));
+    await until(() => partners.swqos.counts.requests >= 1, "the request");
     partners.close();
     partners.close();
     expect(await outbound.ended).toMatchObject({ kind: "failed", reason: "connection_lost" });

@@ -8,6 +8,7 @@ import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";
 import { call, post } from "../../clients/cluster.ts";
 import { RpcSocket } from "../../clients/rpc-socket.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { until } from "../../support/network/udp-receiver.ts";
 import { ChainRun } from "../../support/transactions/chain.ts";
 
 let run: ChainRun;
@@ -91,14 +92,14 @@ describe("faults", () => {
       call(testService, "getHealth").then(() => settled.push("http")),
       socket.call("slotSubscribe").then(() => settled.push("socket")),
     ];
-    while (clock.pending < 2) await new Promise((turn) => setImmediate(turn));
+    await until(() => clock.pending >= 2, "the delayed responses");
     await clock.advance(249);
     expect(settled).toEqual([]);
     await clock.advance(1);
     await Promise.all(answers);
     endpoint.faults.delayMs = 1e6;
     const never = call(testService, "getHealth").catch(() => "cut");
-    while (clock.pending < 1) await new Promise((turn) => setImmediate(turn));
+    await until(() => clock.pending >= 1, "the delayed response");
     endpoint.close();
     expect(await never).toBe("cut");
     expect(clock.pending).toBe(0);
@@ -111,7 +112,7 @@ describe("faults", () => {
     process.on("warning", onWarning);
     endpoint.faults.delayMs = 250;
     const answers = Array.from({ length: 12 }, () => call(testService, "getHealth"));
-    while (clock.pending < 12) await new Promise((turn) => setImmediate(turn));
+    await until(() => clock.pending >= 12, "the delayed responses");
     await clock.advance(250);
     await Promise.all(answers);
     process.off("warning", onWarning);

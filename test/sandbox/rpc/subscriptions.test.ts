@@ -5,6 +5,7 @@ import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";
 import { subscriptionsMax } from "../../../src/sandbox/rpc/subscriptions/session.ts";
 import { RpcSocket } from "../../clients/rpc-socket.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { until } from "../../support/network/udp-receiver.ts";
 import { addressOf, ChainRun, wallet, wallets } from "../../support/transactions/chain.ts";
 
 let run: ChainRun;
@@ -183,7 +184,7 @@ describe("limits", () => {
       expect(endpoint.counts.subscriptions).toBe(subscriptionsMax);
       socket.raw.close();
       await socket.closed;
-      while (endpoint.counts.connections > 0) await new Promise((turn) => setImmediate(turn));
+      await until(() => endpoint.counts.connections === 0, "the end of the connection");
       expect(endpoint.counts.subscriptions).toBe(0);
     }));
 

@@ -32,16 +32,23 @@ export class UdpReceiver {
   }
 }
 
-/** Settles when the condition is true; throws after `timeoutMs`. */
+const pauseMinMs = 2;
+const pauseMaxMs = 16;
+
+/**
+ * Settles when the condition is true; throws after `timeoutMs`. The pauses between its checks grow with the wait,
+ * because a test that waits long would else take CPU time from what it waits for.
+ */
 export async function until(
   condition: () => boolean,
   what: string,
   timeoutMs = 60_000,
 ): Promise<void> {
-  const end = performance.now() + timeoutMs;
+  const begin = performance.now();
   while (!condition()) {
-    if (performance.now() > end)
-      throw new Error(`timeout after ${timeoutMs} ms, expected: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 2));
+    const waitedMs = performance.now() - begin;
+    if (waitedMs > timeoutMs) throw new Error(`timeout after ${timeoutMs} ms, expected: ${what}`);
+    const pauseMs = Math.min(Math.max(waitedMs / 8, pauseMinMs), pauseMaxMs);
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }
