@@ -27,6 +27,11 @@ export class FrameReader {
     return this.#isCompressed;
   }
 
+  /** Bytes of a message whose rest is missing, when all messages before it were read. */
+  get incompleteBytes(): number {
+    return this.#receivedBytes;
+  }
+
   /** Adds received bytes. The messages are views of them. Throws GrpcError at an invalid message. */
   *add(chunk: Buffer): Generator<Buffer> {
     this.#keep(chunk);

@@ -104,7 +104,15 @@ export class RequestReader {
     const { guard, onEnd } = this.#options;
     if (!this.#hasEnded || this.#isClosed || this.#rest !== null) return;
     this.#hasEnded = false;
-    guard(onEnd);
+    guard(() => {
+      const bytes = this.#frames.incompleteBytes;
+      if (bytes === 0) onEnd();
+      else
+        throw new GrpcError(
+          "INTERNAL",
+          `expected whole messages, got ${bytes} bytes of the last one`,
+        );
+    });
   }
 
   #handleNext(from: number): void {

@@ -1,6 +1,6 @@
 // Requests on open streams at a bounded rate, over real sockets.
 
-import { type ClientHttp2Session, connect } from "node:http2";
+import { type ClientHttp2Session, connect, type IncomingHttpHeaders } from "node:http2";
 import { describe, expect, it } from "vitest";
 import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
 import { GrpcServer } from "../../../src/core/grpc/grpc-server.ts";
@@ -15,7 +15,10 @@ const path = "/test.Service/Stream";
 const tenPerSecond = { perSecond: 10, burst: 20 } as const;
 
 /** Streams of one budget on a stopped clock. `handled`: texts of the requests. */
-async function openServer(onRequest: (call: GrpcStream, text: string) => void = () => {}) {
+async function openServer(
+  onRequest: (call: GrpcStream, text: string) => void = () => {},
+  onEnd: (call: GrpcStream) => void = () => {},
+) {
   const clock = new ManualClock();
   const budget = new RateBudget(tenPerSecond, clock);
   const handled: string[] = [];
@@ -32,7 +35,10 @@ async function openServer(onRequest: (call: GrpcStream, text: string) => void = 
               handled.push(text);
               onRequest(call, text);
             },
-            () => void counts.ends++,
+            () => {
+              counts.ends++;
+              onEnd(call);
+            },
             {
               pace: {
                 budgets: [{ budget, costOf: () => 1 }],
@@ -76,6 +82,33 @@ async function roundTrip(session: ClientHttp2Session): Promise<void> {
 
 const requests = (name: string, count: number): Buffer =>
   Buffer.concat(Array.from({ length: count }, (_, i) => frameMessage(Buffer.from(`${name}${i}`))));
+
+describe("a client that sends no more", () => {
+  it.each([
+    ["between two requests", requests("a", 2), "0", ""],
+    [
+      "inside a request",
+      requests("a", 2).subarray(0, -1),
+      "13",
+      "expected whole messages, got 6 bytes of the last one",
+    ],
+    [
+      "inside the head of one",
+      requests("a", 1).subarray(0, 3),
+      "13",
+      "expected whole messages, got 3 bytes of the last one",
+    ],
+  ])("%s gets a status", async (_, sent, status, detail) => {
+    const { session } = await openServer(undefined, (call) => call.end("OK"));
+    const call = openCall(session);
+    let trailers: IncomingHttpHeaders = {};
+    call.on("trailers", (received: IncomingHttpHeaders) => (trailers = received)).resume();
+    call.end(sent);
+    await until(() => trailers["grpc-status"] !== undefined, "the status");
+    const text = decodeURIComponent(String(trailers["grpc-message"] ?? ""));
+    expect({ status: trailers["grpc-status"], text }).toEqual({ status, text: detail });
+  });
+});
 
 describe("requests that come faster than their rate", () => {
   it("wait, keep their order, and delay no other call of the connection", async () => {
