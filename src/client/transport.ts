@@ -100,6 +100,24 @@ export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void
   });
 }
 
+/**
+ * Rejects when the signal aborts, whatever `work` does then: in Node 20, an abort does not always end a response
+ * that stalls.
+ */
+async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  let stop = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    const abort = (): void => reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    stop = () => signal.removeEventListener("abort", abort);
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    stop();
+  }
+}
+
 function textOfCause(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const own = cause.cause;
@@ -231,7 +249,7 @@ export class Transport {
     }, timerMs(timeoutMs));
     try {
       const { method, body } = call;
-      const response = await this.#fetch(`${this.#base}${call.path}`, {
+      const sent = this.#fetch(`${this.#base}${call.path}`, {
         method,
         headers: this.#headers(body !== undefined),
         signal: controller.signal,
@@ -239,7 +257,9 @@ export class Transport {
         credentials: "omit",
         ...(body !== undefined && { body }),
       });
-      return { status: response.status, headers: response.headers, text: await response.text() };
+      const response = await untilAborted(controller.signal, sent);
+      const text = await untilAborted(controller.signal, response.text());
+      return { status: response.status, headers: response.headers, text };
     } catch (cause) {
       signal?.throwIfAborted();
       const [reason, message] = isLate

@@ -3,9 +3,10 @@
 // The answer is untrusted: it has a size limit, and the caller's parser checks it. The URL may contain a
 // key, so errors name only the host.
 
+import { readBounded } from "../../core/bounded-body.ts";
 import { basicAuthorization, maskerOf } from "../../core/configuration/url-secrets.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
-import { readBounded } from "./bounded-body.ts";
+import { withTimeout } from "../../core/request-timeout.ts";
 
 interface ListRequest<T> {
   /** The name of the list in errors, for example "members". */
@@ -27,19 +28,21 @@ export async function fetchList<T>(url: string, request: ListRequest<T>): Promis
   const authorization = basicAuthorization(address);
   address.username = address.password = ""; // fetch rejects a URL that contains them
   try {
-    const response = await fetch(address, {
-      headers: {
-        accept: "application/json",
-        ...(authorization !== null && { authorization }),
-      },
-      redirect: "error",
-      signal: AbortSignal.timeout(timeoutMs),
+    return await withTimeout(timeoutMs, async (signal) => {
+      const response = await fetch(address, {
+        headers: {
+          accept: "application/json",
+          ...(authorization !== null && { authorization }),
+        },
+        redirect: "error",
+        signal,
+      });
+      if (response.status !== 200) {
+        await response.body?.cancel();
+        throw new Error(`expected HTTP status 200, got ${response.status}`);
+      }
+      return parse(await readBounded(response, { bytesMax, signal }));
     });
-    if (response.status !== 200) {
-      await response.body?.cancel();
-      throw new Error(`expected HTTP status 200, got ${response.status}`);
-    }
-    return parse(await readBounded(response, bytesMax));
   } catch (thrown) {
     // Without the cause, whose text and stack may contain the whole URL.
     const inner = thrown instanceof Error && thrown.cause !== undefined ? thrown.cause : thrown;

@@ -5,6 +5,7 @@
 // and nonce accounts. No packet waits for it. Answers are untrusted: their size is limited, and an
 // undocumented shape is an error. URLs may contain keys, so errors name only the host.
 
+import { readBounded } from "../../core/bounded-body.ts";
 import { basicAuthorization, maskerOf } from "../../core/configuration/url-secrets.ts";
 import {
   type ErrorDetails,
@@ -15,6 +16,7 @@ import {
 } from "../../core/errors.ts";
 import { jsonRpcCodes } from "../../core/json-rpc/codes.ts";
 import { parsePubkey } from "../../core/primitives.ts";
+import { withTimeout } from "../../core/request-timeout.ts";
 import type { BlockhashState } from "../../core/transactions/lifetimes.ts";
 import { isObject } from "../../core/values.ts";
 import { findNonceAccount, nonceAccountBytes } from "../../gateway/nonces/nonce-account.ts";
@@ -33,7 +35,6 @@ import type {
   LandingState,
   LandingStates,
 } from "../../shreds/registrations/registration-types.ts";
-import { readBounded } from "./bounded-body.ts";
 
 /** Parsing an answer blocks the event loop, about 10 ms per MB. */
 const answerBytesMax = 64 * 1024;
@@ -416,16 +417,18 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
 
   async #post(method: string, body: string, bytesMax: number): Promise<unknown> {
     try {
-      const response = await fetch(this.#url, {
-        method: "POST",
-        headers: this.#headers,
-        body,
-        redirect: "error", // a node must not send requests to other machines
-        signal: AbortSignal.timeout(this.#timeoutMs),
+      const { status, text } = await withTimeout(this.#timeoutMs, async (signal) => {
+        const response = await fetch(this.#url, {
+          method: "POST",
+          headers: this.#headers,
+          body,
+          redirect: "error", // a node must not send requests to other machines
+          signal,
+        });
+        return { status: response.status, text: await readBounded(response, { bytesMax, signal }) };
       });
-      const text = await readBounded(response, bytesMax);
-      if (response.status !== 200) {
-        throw this.#failure(method, `expected HTTP status 200, got ${response.status}`);
+      if (status !== 200) {
+        throw this.#failure(method, `expected HTTP status 200, got ${status}`);
       }
       const answer: unknown = JSON.parse(text);
       return answer;

@@ -4,9 +4,10 @@
 // protection from reverts. Astralane: JSON-RPC at `/iris` with the key as `api-key`. Text and bytes: the
 // transaction is the body. Responses are untrusted: their size is limited.
 
+import { readBounded } from "../../core/bounded-body.ts";
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
+import { withTimeout } from "../../core/request-timeout.ts";
 import { isObject } from "../../core/values.ts";
-import { readBounded } from "../../platform/solana/bounded-body.ts";
 import type { SenderPlan } from "./plan.ts";
 import type { Sender, SubmissionResult } from "./sender.ts";
 
@@ -152,13 +153,16 @@ export class HttpSender implements Sender {
     url: URL,
     body: string | Uint8Array | null,
   ): Promise<{ readonly status: number; readonly text: string }> {
-    const response = await fetch(url, {
-      method: body === null ? "GET" : "POST",
-      headers: this.#headers,
-      redirect: "error", // a key must not reach another host
-      signal: AbortSignal.timeout(this.#timeoutMs),
-      ...(body !== null && { body: typeof body === "string" ? body : new Uint8Array(body) }),
+    return withTimeout(this.#timeoutMs, async (signal) => {
+      const response = await fetch(url, {
+        method: body === null ? "GET" : "POST",
+        headers: this.#headers,
+        redirect: "error", // a key must not reach another host
+        signal,
+        ...(body !== null && { body: typeof body === "string" ? body : new Uint8Array(body) }),
+      });
+      const text = await readBounded(response, { bytesMax: answerBytesMax, signal });
+      return { status: response.status, text };
     });
-    return { status: response.status, text: await readBounded(response, answerBytesMax) };
   }
 }
