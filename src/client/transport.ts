@@ -100,15 +100,13 @@ export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void
   });
 }
 
-/**
- * Rejects when the signal aborts, whatever `work` does then: in Node 20, an abort does not always end a response
- * that stalls.
- */
+/** Rejects when the signal aborts, whatever `work` does then: in Node 20, not every stalled response ends by it. */
 async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   let stop = (): void => {};
   const aborted = new Promise<never>((_, reject) => {
     const abort = (): void => reject(signal.reason);
     signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) abort();
     stop = () => signal.removeEventListener("abort", abort);
   });
   try {

@@ -26,7 +26,7 @@ export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Pr
  */
 export async function readBounded(
   response: Response,
-  { bytesMax = Number.POSITIVE_INFINITY, signal }: { bytesMax?: number; signal: AbortSignal },
+  { bytesMax, signal }: { readonly bytesMax: number; readonly signal: AbortSignal },
 ): Promise<string> {
   const reader = response.body?.getReader();
   if (!reader) return "";

@@ -12,9 +12,9 @@
 // need 5 s or more.
 //
 // Without shreds, it measures the duration on the answers of the node, which is asked each second at first.
-// With one node, `now` was at most 3 slots behind, and at most 1 after 10 s. Behind an address with nodes
-// that were 0 to 3 slots behind, it was 7 slots behind to 4 ahead until 30 s, then 5 behind to 2 ahead (400
-// simulated runs of 2 minutes each, slots of 400 ms).
+// With one node, `now` was at most 3 slots late, and at most 1 after 10 s. With an address of several nodes,
+// each 0 to 3 slots late, it was 7 slots late to 4 early until 30 s, then 5 late to 2 early (400 simulated
+// runs of 2 minutes each, slots of 400 ms).
 //
 // A scheduled leader can sign shreds of its own future slots at any time. An arrival therefore counts
 // only within 16 slots of the line's present, moves the line only together with others, and only while
