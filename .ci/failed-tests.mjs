@@ -13,26 +13,28 @@ const read = (path) => JSON.parse(readFileSync(path, "utf8"));
 
 const relative = (name) => name.slice(name.indexOf("/test/") + 1);
 
-function print(kind, file, name, message = "") {
+function printFailure(file, name, message) {
   const lines = message.split("\n").slice(0, lineLimit);
-  console.log(`${kind} ${file} > ${name}\n${lines.map((line) => `    ${line}`).join("\n")}`);
+  console.log(`failed ${relative(file)} > ${name}\n${lines.map((line) => `    ${line}`).join("\n")}`);
 }
 
-/** Prints what failed or was skipped; returns how many lines of it there are. */
+/** Prints what was skipped, a line for each file, then what failed; returns how many lines of both there are. */
 function printFailures({ testResults }) {
   let printed = 0;
-  for (const { name, status, message, assertionResults } of testResults) {
-    const file = relative(name);
-    const failed = assertionResults.filter((test) => test.status === "failed");
+  for (const { name, assertionResults } of testResults) {
     const skipped = assertionResults.filter(
       (test) => test.status !== "passed" && test.status !== "failed",
     );
-    for (const test of failed)
-      print("failed", file, test.fullName, test.failureMessages.join("\n"));
-    for (const test of skipped) print("skipped", file, test.fullName);
-    const isWhole = status === "failed" && failed.length === 0;
-    if (isWhole) print("failed", file, "(whole file)", message);
-    printed += failed.length + skipped.length + Number(isWhole);
+    if (skipped.length === 0) continue;
+    console.log(`skipped ${relative(name)}: ${skipped.length}, first: ${skipped[0].fullName}`);
+    printed++;
+  }
+  for (const { name, status, message, assertionResults } of testResults) {
+    if (status !== "failed") continue;
+    const failed = assertionResults.filter((test) => test.status === "failed");
+    for (const test of failed) printFailure(name, test.fullName, test.failureMessages.join("\n"));
+    if (failed.length === 0) printFailure(name, "(whole file)", message);
+    printed += Math.max(1, failed.length);
   }
   return printed;
 }

@@ -100,4 +100,9 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     slots: 60,
     found: "answers of several nodes in 4 s made slots seem half as long",
   },
+  {
+    seed: 1891505901,
+    slots: 60,
+    found: "a node that lagged did not know a pair's blockhash, which seemed a spent nonce",
+  },
 ];

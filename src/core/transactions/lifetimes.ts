@@ -69,6 +69,8 @@ export class Lifetime<T extends object> {
   isStopped = false;
   /** The nonce account does not exist. */
   isUnknownAccount = false;
+  /** When a transaction with this lifetime landed last, and its slot; null: none is known to have landed. */
+  landed: { readonly atMs: number; readonly slot: bigint } | null = null;
 
   constructor(key: string, { lifetime, nonce }: LifetimeFacts, bornMs: number) {
     this.key = key;
@@ -140,12 +142,24 @@ export class Lifetimes<T extends object> {
     return this.#byKey.get(lifetimeKeyOf(facts));
   }
 
-  /** Queries it immediately, because it has probably expired. */
-  pollFaster(facts: LifetimeFacts): void {
+  /**
+   * A transaction with this lifetime landed in the slot, so its nonce is probably spent. Returns the lifetime.
+   * From now on, responses of nodes that do not know this slot to be confirmed do not count: they may lack the
+   * block whose hash it is, or still have the nonce's value.
+   */
+  landed(facts: LifetimeFacts, slot: bigint): Lifetime<T> | undefined {
     const lifetime = this.of(facts);
-    if (lifetime?.goneMs === null && this.#wheel.has(lifetime)) {
+    if (!lifetime) return undefined;
+    lifetime.landed = { atMs: this.#dependencies.nowMs(), slot };
+    if (lifetime.goneMs !== null && lifetime.goneSlot < slot) this.#revert(lifetime);
+    this.pollFaster(lifetime);
+    return lifetime;
+  }
+
+  /** Queries it immediately, because it has probably expired. */
+  pollFaster(lifetime: Lifetime<T>): void {
+    if (lifetime.goneMs === null && this.#wheel.has(lifetime))
       this.#wheel.set(lifetime, this.#dependencies.nowMs());
-    }
   }
 
   turn(nowMs: number): void {
@@ -193,8 +207,9 @@ export class Lifetimes<T extends object> {
   #answered(lifetime: Lifetime<T>, goneSlot: bigint | null, askedMs: number): void {
     if (goneSlot === null) {
       lifetime.validMs = askedMs;
-      lifetime.goneMs = null;
-      lifetime.goneAgainMs = null;
+      this.#revert(lifetime);
+    } else if (lifetime.landed !== null && goneSlot < lifetime.landed.slot) {
+      return; // the node lags
     } else if (lifetime.goneMs === null) {
       this.#begin(lifetime, goneSlot);
       this.#dependencies.onExpired(lifetime);
@@ -204,6 +219,11 @@ export class Lifetimes<T extends object> {
     ) {
       this.#answeredAgain(lifetime, goneSlot);
     }
+  }
+
+  #revert(lifetime: Lifetime<T>): void {
+    lifetime.goneMs = null;
+    lifetime.goneAgainMs = null;
   }
 
   /** The first response that counts. */

@@ -77,8 +77,6 @@ export class OutcomeObserver {
   readonly #settling: TimerWheel<TrackedTransaction>;
   readonly #urgent = new Set<TrackedTransaction>();
   readonly #ordinary = new Set<TrackedTransaction>();
-  /** When a transaction landed with this nonce value. */
-  readonly #nonceSpentMs = new WeakMap<Lifetime<TrackedTransaction>, number>();
   #nextRoundMs = 0;
   #questionsUnderWay = 0;
   #questions = 0n;
@@ -153,12 +151,9 @@ export class OutcomeObserver {
   }
 
   /** A transaction landed with this nonce value: asks at once about the others that have it. */
-  nonceSpent(facts: TransactionFacts): void {
-    const lifetime = this.#lifetimes?.of(facts);
-    if (!lifetime) return;
-    this.#nonceSpentMs.set(lifetime, this.#nowMs);
-    this.#lifetimes?.pollFaster(facts);
-    this.#askAboutAll(lifetime);
+  nonceSpent(facts: TransactionFacts, slot: bigint): void {
+    const lifetime = this.#lifetimes?.landed(facts, slot);
+    if (lifetime) this.#askAboutAll(lifetime);
   }
 
   turn(nowMs: number): void {
@@ -377,7 +372,7 @@ export class OutcomeObserver {
     const { goneMs, goneAgainMs } = lifetime;
     if (goneMs === null) {
       // This node lags behind the one that reported the landing.
-      if (this.#isSpent(lifetime, this.#nowMs)) this.#lifetimes?.pollFaster(facts);
+      if (this.#isSpent(lifetime, this.#nowMs)) this.#lifetimes?.pollFaster(lifetime);
       return;
     }
     if (askedMs < goneMs) return;
@@ -401,8 +396,8 @@ export class OutcomeObserver {
    * then, so the value must be a nonce.
    */
   #isSpent(lifetime: Lifetime<TrackedTransaction>, atMs: number): boolean {
-    const spentMs = this.#nonceSpentMs.get(lifetime);
-    return spentMs !== undefined && atMs - spentMs <= this.#limits.settleMs;
+    const { landed } = lifetime;
+    return landed !== null && atMs - landed.atMs <= this.#limits.settleMs;
   }
 
   #scheduleQuestion(tracked: TrackedTransaction): void {

@@ -417,13 +417,13 @@ export class SubmissionStateMachine implements SubmissionEvents {
   }
 
   /** A transaction landed with this nonce value. Without a node the others end now: nothing can confirm it. */
-  #endSiblings({ facts }: Step): void {
+  #endSiblings({ tracked, facts }: Step): void {
     if (!facts?.nonce) return;
-    this.observer.nonceSpent(facts);
+    if (typeof tracked.end?.slot === "bigint") this.observer.nonceSpent(facts, tracked.end.slot);
     if (this.#dependencies.outcomes) return;
-    for (const tracked of this.#targets.index.pairOf(facts)) {
+    for (const sibling of this.#targets.index.pairOf(facts)) {
       const kind = "nonce_advanced";
-      this.handle({ kind, tracked, reason: kind, slot: null, err: null });
+      this.handle({ kind, tracked: sibling, reason: kind, slot: null, err: null });
     }
   }
 

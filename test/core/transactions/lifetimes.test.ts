@@ -35,6 +35,11 @@ class Run {
     this.lifetime = this.#lifetimes.join(this, facts, 0);
   }
 
+  landed(slot: bigint): void {
+    const facts = { lifetime: new Uint8Array(32).fill(1), nonce: null };
+    this.#lifetimes.landed(facts, slot);
+  }
+
   /** Whether it counts as expired after this response. */
   async isExpired(atMs: number, answer: Answer): Promise<boolean> {
     this.#nowMs = atMs;
@@ -87,4 +92,16 @@ it("expires although every second response is that of a node that lags or has st
     false,
     true,
   ]);
+});
+
+it("ignores responses of nodes that do not know the slot in which it landed", async () => {
+  const run = new Run();
+  await run.isExpired(20_000, { slot: 99n });
+  expect(run.lifetime.goneMs).toBe(20_000);
+  run.landed(100n);
+  expect(run.lifetime.goneMs).toBeNull();
+  await run.isExpired(20_100, { slot: 99n });
+  expect(run.lifetime.goneMs).toBeNull();
+  await run.isExpired(25_200, { slot: 100n });
+  expect(run.lifetime.goneMs).toBe(25_200);
 });

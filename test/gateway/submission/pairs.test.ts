@@ -399,6 +399,23 @@ describe("when one of a pair", () => {
     expect(await harness.state(pair[1])).toBe("superseded sibling_landed");
   });
 
+  it("lands with a blockhash that a lagging node does not know yet, the other is awaited", async () => {
+    const harness = new Harness();
+    const pair = harness.pair();
+    await harness.submitPair(pair);
+    const aheadOfNode = harness.clock.nowNs() / 400_000_000n + 1_000n;
+    land(harness, pair[0], { slot: aheadOfNode });
+    await harness.clock.advance(4_000);
+    expect([await harness.state(pair[0]), await harness.state(pair[1])]).toEqual([
+      "landed confirmed",
+      "open null",
+    ]);
+    harness.isBlockhashExpired = false;
+    land(harness, pair[1]);
+    await harness.clock.advance(2_000);
+    expect(await harness.state(pair[1])).toBe("landed confirmed");
+  });
+
   it("lands with a valid blockhash, the other is awaited", async () => {
     const harness = new Harness();
     const pair = harness.pair();
