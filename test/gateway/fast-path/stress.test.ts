@@ -5,7 +5,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { accepts, type Behaviour } from "../../support/gateway/partner.ts";
 import { base64, forged } from "../../support/transactions/tipping.ts";
-import { bodyOf, FastCaller, openWithPartner, requestOf, taken, transfer } from "./fast-caller.ts";
+import {
+  bodyOf,
+  FastCaller,
+  type Opened,
+  openWithPartner,
+  requestOf,
+  transfer,
+  writeAlone,
+} from "./fast-caller.ts";
 
 const callers = 8;
 const callsOfCaller = 80;
@@ -62,6 +70,17 @@ async function runCaller(
   }
 }
 
+/** Checks that the fast path sends. Under the load, the gateway may be first each time, on a busy machine. */
+async function checkSends(opened: Opened): Promise<void> {
+  const caller = await FastCaller.open(opened.address);
+  const [first, second] = [1, 2].map((i) =>
+    requestOf(opened.key, bodyOf(transfer(callers * 1000 + i), plain)),
+  );
+  await caller.call(first ?? "");
+  expect(await writeAlone(opened, caller, second ?? "")).toBe(true);
+  await caller.response();
+}
+
 it("loses, repeats and forgets nothing under mixed load", { timeout: 120_000 }, async () => {
   const opened = await openWithPartner({
     gateway: {
@@ -72,10 +91,10 @@ it("loses, repeats and forgets nothing under mixed load", { timeout: 120_000 }, 
     },
   });
   const { gateway, partner } = opened;
+  await checkSends(opened);
   partner.behaviour = failsAtTimes(randomOf(99));
   const outcome: Outcome = { acknowledged: [], refused: [] };
   await Promise.all(Array.from({ length: callers }, (_, i) => runCaller(opened, i, outcome)));
-  expect(taken(opened)).toBeGreaterThan(0);
   const isQuiet = (): boolean => {
     const { routes, fastPath } = gateway.snapshot();
     return fastPath?.unclaimed === 0 && routes.every((one) => one.inFlight + one.queued === 0);
