@@ -22,7 +22,7 @@ import {
 const fileName = "quic-certificate.pem";
 const what = "certificate file";
 const fileBytesMax = 64 * 1024;
-const commonName = "shredway";
+const serverName = "shredway";
 const keyPattern = /-----BEGIN PRIVATE KEY-----[^-]*-----END PRIVATE KEY-----\n?/;
 const certificatePattern = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----\n?/;
 
@@ -50,7 +50,7 @@ export function inspectQuicCertificate({ quic, data }: Config): QuicCertificateF
 export function ensureQuicCertificate(folder: string): QuicheCredentials {
   const file = { path: join(folder, fileName), what };
   ensurePrivateFile(file, () => {
-    const { keyPem, certificatePem } = newEcdsaCredentials(commonName);
+    const { keyPem, certificatePem } = newEcdsaCredentials(serverName, { dnsName: serverName });
     return `${keyPem}${certificatePem}`;
   });
   return read(file);

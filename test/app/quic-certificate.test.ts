@@ -18,6 +18,7 @@ it("is created at the first start with mode 0600, and kept", () => {
   const certificate = new X509Certificate(first.certificatePem);
   expect(certificate.checkPrivateKey(createPrivateKey(first.keyPem))).toBe(true);
   expect(certificate.subject).toBe("CN=shredway");
+  expect(certificate.checkHost("shredway")).toBe("shredway");
   expect(certificate.publicKey.asymmetricKeyDetails).toEqual({ namedCurve: "prime256v1" });
   expect(new Date(certificate.validTo).getUTCFullYear()).toBe(9999);
 });

@@ -26,12 +26,15 @@ const tags = {
 };
 const utcTimeTag = 0x17;
 const generalizedTimeTag = 0x18;
+const dnsNameTag = 0x82;
 const versionTag = 0xa0;
 const extensionsTag = 0xa3;
 const oids = {
   ed25519: Buffer.from("06032b6570", "hex"),
   ecdsaWithSha256: Buffer.from("06082a8648ce3d040302", "hex"),
   commonName: Buffer.from("0603550403", "hex"),
+  subjectAltName: Buffer.from("0603551d11", "hex"),
+  basicConstraints: Buffer.from("0603551d13", "hex"),
   /** 2.999.1.1: the request for protection, as of Lunar Lander's clients. */
   protection: Buffer.from("060488370101", "hex"),
 } as const;
@@ -61,20 +64,38 @@ function pemOf(label: string, bytes: Uint8Array): string {
   return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ""].join("\n");
 }
 
-interface Subject {
+interface EcdsaOptions {
+  /** The name of a server, for clients that verify it. */
+  readonly dnsName?: string;
+  /** Asks for protection of all transactions. */
+  readonly isProtected?: boolean;
+}
+
+interface Subject extends EcdsaOptions {
   readonly commonName: string;
   readonly serialNumber: Uint8Array;
-  /** Asks for protection of all transactions. */
-  readonly isProtected?: boolean | undefined;
 }
 
-function protectionExtensions(): Buffer {
-  const flag = der(tags.boolean, Buffer.from([0xff]));
-  const extension = der(tags.sequence, oids.protection, der(tags.octets, flag));
-  return der(extensionsTag, der(tags.sequence, extension));
+const isTrue = der(tags.boolean, Buffer.from([0xff]));
+
+function extension(oid: Uint8Array, ...rest: readonly Uint8Array[]): Buffer {
+  return der(tags.sequence, oid, ...rest);
 }
 
-function certificateOf(key: KeyObject, { commonName, serialNumber, isProtected }: Subject): Buffer {
+/** Never empty: rustls 0.20 rejects certificates without extensions, also if it verifies nothing else. */
+function extensionsOf({ dnsName, isProtected }: Subject): Buffer {
+  const isNoAuthority = der(tags.octets, der(tags.sequence));
+  const all = [extension(oids.basicConstraints, isTrue, isNoAuthority)];
+  if (dnsName !== undefined) {
+    const names = der(tags.sequence, der(dnsNameTag, Buffer.from(dnsName)));
+    all.push(extension(oids.subjectAltName, der(tags.octets, names)));
+  }
+  if (isProtected) all.push(extension(oids.protection, der(tags.octets, isTrue)));
+  return der(extensionsTag, der(tags.sequence, ...all));
+}
+
+function certificateOf(key: KeyObject, subject: Subject): Buffer {
+  const { commonName, serialNumber } = subject;
   const isEd25519 = key.asymmetricKeyType === "ed25519";
   const algorithm = der(tags.sequence, isEd25519 ? oids.ed25519 : oids.ecdsaWithSha256);
   const name = der(
@@ -96,7 +117,7 @@ function certificateOf(key: KeyObject, { commonName, serialNumber, isProtected }
     validity,
     name,
     createPublicKey(key).export({ format: "der", type: "spki" }),
-    ...(isProtected ? [protectionExtensions()] : []),
+    extensionsOf(subject),
   );
   const signature = sign(isEd25519 ? null : "sha256", body, key);
   return der(tags.sequence, body, algorithm, bitString(signature));
@@ -130,12 +151,12 @@ export function newCredentials(): QuicheCredentials {
  */
 export function newEcdsaCredentials(
   commonName: string,
-  { isProtected }: { readonly isProtected?: boolean } = {},
+  options: EcdsaOptions = {},
 ): QuicheCredentials {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   // As unique as the key. Positive and without leading zeros, as DER requires it.
   const spki = createPublicKey(privateKey).export({ format: "der", type: "spki" });
   const serialNumber = createHash("sha256").update(spki).digest().subarray(0, 16);
   serialNumber[0] = ((serialNumber[0] ?? 0) & 0x7f) | 0x40;
-  return credentialsFor(privateKey, { commonName, serialNumber, isProtected });
+  return credentialsFor(privateKey, { ...options, commonName, serialNumber });
 }

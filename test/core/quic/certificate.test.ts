@@ -3,7 +3,11 @@
 import { createPrivateKey, generateKeyPairSync, X509Certificate } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { credentialsOf, newCredentials } from "../../../src/core/quic/certificate.ts";
+import {
+  credentialsOf,
+  newCredentials,
+  newEcdsaCredentials,
+} from "../../../src/core/quic/certificate.ts";
 
 function publicKeyOf(pem: string): string {
   return new X509Certificate(pem).publicKey.export({ format: "der", type: "spki" }).toString("hex");
@@ -47,4 +51,25 @@ describe("credentialsOf", () => {
     expect(() => credentialsOf(new Uint8Array(31))).toThrow(/expected 32 bytes, got 31/);
     expect(() => credentialsOf(new Uint8Array(64))).toThrow(/expected 32 bytes, got 64/);
   });
+});
+
+describe("newEcdsaCredentials", () => {
+  it("has the server's name only if one is given", () => {
+    const server = newEcdsaCredentials("shredway", { dnsName: "shredway", isProtected: true });
+    expect(new X509Certificate(server.certificatePem).checkHost("shredway")).toBe("shredway");
+    const client = newEcdsaCredentials("key");
+    expect(new X509Certificate(client.certificatePem).subjectAltName).toBeUndefined();
+  });
+});
+
+// Body of the extension: critical, and an empty sequence, which means "no authority".
+const basicConstraints = "0603551d130101ff04023000";
+
+it.each([
+  ["an identity", newCredentials()],
+  ["a P-256 key", newEcdsaCredentials("name")],
+])("is never without extensions, which rustls 0.20 rejects: %s", (_, { certificatePem }) => {
+  const certificate = new X509Certificate(certificatePem);
+  expect(certificate.raw.toString("hex")).toContain(basicConstraints);
+  expect(certificate.ca).toBe(false);
 });
