@@ -1,4 +1,4 @@
-// Self-signed X.509 certificates in PEM: for Ed25519 keys, as leaders expect them, and for P-256 keys.
+// X.509 certificates in PEM: for Ed25519 keys, as leaders expect them, and self-signed ones for P-256 keys.
 //
 // A leader uses only the public key (the identity) of the certificate; TLS 1.3's CertificateVerify
 // proves its ownership. The QUIC ingress reads the API key from the common name. The DER (ITU-T X.690,
@@ -38,7 +38,6 @@ const oids = {
   /** 2.999.1.1: the request for protection, as of Lunar Lander's clients. */
   protection: Buffer.from("060488370101", "hex"),
 } as const;
-const nodeName = "Solana node";
 
 function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   const body = Buffer.concat(parts);
@@ -64,85 +63,96 @@ function pemOf(label: string, bytes: Uint8Array): string {
   return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ""].join("\n");
 }
 
-interface EcdsaOptions {
-  /** The name of a server, for clients that verify it. */
-  readonly dnsName?: string;
-  /** Asks for protection of all transactions. */
-  readonly isProtected?: boolean;
-}
-
-interface Subject extends EcdsaOptions {
-  readonly commonName: string;
-  readonly serialNumber: Uint8Array;
-}
-
 const isTrue = der(tags.boolean, Buffer.from([0xff]));
+const notCritical = Buffer.alloc(0);
+const notAuthority = extension(oids.basicConstraints, isTrue, der(tags.sequence));
 
-function extension(oid: Uint8Array, ...rest: readonly Uint8Array[]): Buffer {
-  return der(tags.sequence, oid, ...rest);
+/** `critical`: the flag, or nothing. */
+function extension(oid: Uint8Array, critical: Uint8Array, value: Uint8Array): Buffer {
+  return der(tags.sequence, oid, critical, der(tags.octets, value));
 }
 
-/** Never empty: rustls 0.20 rejects certificates without extensions, also if it verifies nothing else. */
-function extensionsOf({ dnsName, isProtected }: Subject): Buffer {
-  const isNoAuthority = der(tags.octets, der(tags.sequence));
-  const all = [extension(oids.basicConstraints, isTrue, isNoAuthority)];
-  if (dnsName !== undefined) {
-    const names = der(tags.sequence, der(dnsNameTag, Buffer.from(dnsName)));
-    all.push(extension(oids.subjectAltName, der(tags.octets, names)));
-  }
-  if (isProtected) all.push(extension(oids.protection, der(tags.octets, isTrue)));
-  return der(extensionsTag, der(tags.sequence, ...all));
+function dnsNames(name: string): Buffer {
+  return der(tags.sequence, der(dnsNameTag, Buffer.from(name)));
 }
 
-function certificateOf(key: KeyObject, subject: Subject): Buffer {
-  const { commonName, serialNumber } = subject;
-  const isEd25519 = key.asymmetricKeyType === "ed25519";
-  const algorithm = der(tags.sequence, isEd25519 ? oids.ed25519 : oids.ecdsaWithSha256);
-  const name = der(
-    tags.sequence,
-    der(tags.set, der(tags.sequence, oids.commonName, der(tags.utf8, Buffer.from(commonName)))),
-  );
-  // From 1970 to the date that RFC 5280 (4.1.2.5) defines as no expiry.
-  const validity = der(
-    tags.sequence,
-    der(utcTimeTag, Buffer.from("700101000000Z")),
-    der(generalizedTimeTag, Buffer.from("99991231235959Z")),
-  );
+function commonNameOf(name: string): Buffer {
+  const attribute = der(tags.sequence, oids.commonName, der(tags.utf8, Buffer.from(name)));
+  return der(tags.sequence, der(tags.set, attribute));
+}
+
+interface CertificateParts {
+  readonly key: KeyObject;
+  readonly algorithm: Uint8Array;
+  readonly serialNumber: Uint8Array;
+  readonly issuer: Uint8Array;
+  readonly subject: Uint8Array;
+  /** GeneralizedTime. */
+  readonly notAfter: string;
+  /** Never empty: rustls 0.20 rejects certificates without extensions, also if it verifies nothing else. */
+  readonly extensions: readonly Uint8Array[];
+  readonly sign: (body: Uint8Array) => Uint8Array;
+}
+
+function certificateOf(parts: CertificateParts): Buffer {
+  const algorithm = der(tags.sequence, parts.algorithm);
   const body = der(
     tags.sequence,
     der(versionTag, der(tags.integer, Buffer.from([2]))), // X.509 v3
-    der(tags.integer, serialNumber),
+    der(tags.integer, parts.serialNumber),
     algorithm,
-    name,
-    validity,
-    name,
-    createPublicKey(key).export({ format: "der", type: "spki" }),
-    extensionsOf(subject),
+    parts.issuer,
+    der(
+      tags.sequence,
+      der(utcTimeTag, Buffer.from("700101000000Z")),
+      der(generalizedTimeTag, Buffer.from(parts.notAfter)),
+    ),
+    parts.subject,
+    createPublicKey(parts.key).export({ format: "der", type: "spki" }),
+    der(extensionsTag, der(tags.sequence, ...parts.extensions)),
   );
-  const signature = sign(isEd25519 ? null : "sha256", body, key);
-  return der(tags.sequence, body, algorithm, bitString(signature));
+  return der(tags.sequence, body, algorithm, bitString(parts.sign(body)));
 }
 
-function credentialsFor(key: KeyObject, subject: Subject): QuicheCredentials {
+function credentialsFor(parts: CertificateParts): QuicheCredentials {
   return {
-    keyPem: pemOf("PRIVATE KEY", key.export({ format: "der", type: "pkcs8" })),
-    certificatePem: pemOf("CERTIFICATE", certificateOf(key, subject)),
+    keyPem: pemOf("PRIVATE KEY", parts.key.export({ format: "der", type: "pkcs8" })),
+    certificatePem: pemOf("CERTIFICATE", certificateOf(parts)),
   };
 }
 
-const nodeSubject: Subject = { commonName: nodeName, serialNumber: Buffer.from([1]) };
+/** The same bytes around the key as from Agave. Firedancer reads the key of no other X.509 certificate. */
+function identityOf(key: KeyObject): QuicheCredentials {
+  return credentialsFor({
+    key,
+    algorithm: oids.ed25519,
+    serialNumber: Buffer.alloc(8, 1),
+    issuer: commonNameOf("Solana node"),
+    subject: der(tags.sequence),
+    notAfter: "40960101000000Z",
+    extensions: [extension(oids.subjectAltName, isTrue, dnsNames("localhost")), notAuthority],
+    sign: () => Buffer.alloc(64, 0xff), // deliberately invalid
+  });
+}
 
 /**
  * Credentials of an identity. `seed`: the first 32 bytes of its 64-byte key pair. Throws a
  * TypeError.
  */
 export function credentialsOf(seed: Uint8Array): QuicheCredentials {
-  return credentialsFor(privateKeyOf(seed), nodeSubject);
+  return identityOf(privateKeyOf(seed));
 }
 
 /** Credentials of a new ephemeral key. */
 export function newCredentials(): QuicheCredentials {
-  return credentialsFor(generateKeyPairSync("ed25519").privateKey, nodeSubject);
+  return identityOf(generateKeyPairSync("ed25519").privateKey);
+}
+
+interface EcdsaOptions {
+  /** The name of a server, for clients that verify it. */
+  readonly dnsName?: string;
+  /** Asks for protection of all transactions. */
+  readonly isProtected?: boolean;
 }
 
 /**
@@ -151,12 +161,26 @@ export function newCredentials(): QuicheCredentials {
  */
 export function newEcdsaCredentials(
   commonName: string,
-  options: EcdsaOptions = {},
+  { dnsName, isProtected = false }: EcdsaOptions = {},
 ): QuicheCredentials {
-  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const { privateKey: key } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   // As unique as the key. Positive and without leading zeros, as DER requires it.
-  const spki = createPublicKey(privateKey).export({ format: "der", type: "spki" });
+  const spki = createPublicKey(key).export({ format: "der", type: "spki" });
   const serialNumber = createHash("sha256").update(spki).digest().subarray(0, 16);
   serialNumber[0] = ((serialNumber[0] ?? 0) & 0x7f) | 0x40;
-  return credentialsFor(privateKey, { ...options, commonName, serialNumber });
+  const name = commonNameOf(commonName);
+  const extensions = [notAuthority];
+  if (dnsName !== undefined)
+    extensions.push(extension(oids.subjectAltName, notCritical, dnsNames(dnsName)));
+  if (isProtected) extensions.push(extension(oids.protection, notCritical, isTrue));
+  return credentialsFor({
+    key,
+    algorithm: oids.ecdsaWithSha256,
+    serialNumber,
+    issuer: name,
+    subject: name,
+    notAfter: "99991231235959Z", // no expiry: RFC 5280, 4.1.2.5
+    extensions,
+    sign: (body) => sign("sha256", body, key),
+  });
 }

@@ -60,7 +60,7 @@ export class TpuIdentity {
     const { log, changed } = this.#dependencies;
     try {
       const credentials = this.#read(path);
-      // Ed25519 signatures are deterministic, so the same key gives the same certificate.
+      // The same key gives the same certificate.
       if (credentials.certificatePem === this.#credentials.certificatePem) return;
       this.#credentials = credentials;
       log?.info({ path }, "tpu: a new identity is in force");
