@@ -81,7 +81,7 @@ function commonNameOf(name: string): Buffer {
   return der(tags.sequence, der(tags.set, attribute));
 }
 
-interface CertificateParts {
+interface CertificateContent {
   readonly key: KeyObject;
   readonly algorithm: Uint8Array;
   readonly serialNumber: Uint8Array;
@@ -94,30 +94,30 @@ interface CertificateParts {
   readonly sign: (body: Uint8Array) => Uint8Array;
 }
 
-function certificateOf(parts: CertificateParts): Buffer {
-  const algorithm = der(tags.sequence, parts.algorithm);
+function certificateOf(content: CertificateContent): Buffer {
+  const algorithm = der(tags.sequence, content.algorithm);
   const body = der(
     tags.sequence,
     der(versionTag, der(tags.integer, Buffer.from([2]))), // X.509 v3
-    der(tags.integer, parts.serialNumber),
+    der(tags.integer, content.serialNumber),
     algorithm,
-    parts.issuer,
+    content.issuer,
     der(
       tags.sequence,
       der(utcTimeTag, Buffer.from("700101000000Z")),
-      der(generalizedTimeTag, Buffer.from(parts.notAfter)),
+      der(generalizedTimeTag, Buffer.from(content.notAfter)),
     ),
-    parts.subject,
-    createPublicKey(parts.key).export({ format: "der", type: "spki" }),
-    der(extensionsTag, der(tags.sequence, ...parts.extensions)),
+    content.subject,
+    createPublicKey(content.key).export({ format: "der", type: "spki" }),
+    der(extensionsTag, der(tags.sequence, ...content.extensions)),
   );
-  return der(tags.sequence, body, algorithm, bitString(parts.sign(body)));
+  return der(tags.sequence, body, algorithm, bitString(content.sign(body)));
 }
 
-function credentialsFor(parts: CertificateParts): QuicheCredentials {
+function credentialsFor(content: CertificateContent): QuicheCredentials {
   return {
-    keyPem: pemOf("PRIVATE KEY", parts.key.export({ format: "der", type: "pkcs8" })),
-    certificatePem: pemOf("CERTIFICATE", certificateOf(parts)),
+    keyPem: pemOf("PRIVATE KEY", content.key.export({ format: "der", type: "pkcs8" })),
+    certificatePem: pemOf("CERTIFICATE", certificateOf(content)),
   };
 }
 
