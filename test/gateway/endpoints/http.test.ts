@@ -374,7 +374,7 @@ function expectAnswer(text: string): void {
 }
 
 describe("hostile callers", () => {
-  it("get a well-formed response to every body", { timeout: 120_000 }, async () => {
+  it("get a well-formed response to every body", { timeout: 600_000 }, async () => {
     const run = await GatewayRun.open();
     const transaction = base64(tipping());
     const value = fc.oneof(

@@ -5,6 +5,9 @@ import { describe, expect, it } from "vitest";
 import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
 import { closing } from "../../support/closing.ts";
 
+/** A busy machine takes long to write and to read large answers. */
+const hangMs = 60_000;
+
 async function clientOf(result: unknown): Promise<RpcClient> {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -18,7 +21,7 @@ async function clientOf(result: unknown): Promise<RpcClient> {
   closing({ close: () => void server.close() });
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("expected a port, got none");
-  return new RpcClient(`http://127.0.0.1:${address.port}/`);
+  return new RpcClient(`http://127.0.0.1:${address.port}/`, hangMs);
 }
 
 describe("clusterNodes", () => {
