@@ -137,10 +137,11 @@ export function serverRefusal(
 
 export function answerOf(error: ShredwayError): HttpResponse {
   const retryAfterSeconds = retryAfterOf(error);
-  return refusalAnswer(error.reason, error.message, {
-    details: error.details,
-    headers: retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) },
-  });
+  const headers: Record<string, string> = {};
+  if (retryAfterSeconds !== undefined) headers["retry-after"] = String(retryAfterSeconds);
+  // A 401 must have it (RFC 9110, 15.5.2). Java's HttpClient hides the status of a response without it.
+  if (error.reason === "unauthorized") headers["www-authenticate"] = "Bearer";
+  return refusalAnswer(error.reason, error.message, { details: error.details, headers });
 }
 
 /** Response to a WebSocket handshake of a paused key; undefined for 0 seconds. */

@@ -73,7 +73,7 @@ function keysIn(head: HttpHead, query: Query, isBlockEngine: boolean): string[] 
   return texts;
 }
 
-/** The key as user name or password, as in https://KEY@host/ (RFC 7617). */
+/** The key as user name or password, as in https://KEY:@host/ (RFC 7617). */
 function basicKeys(credentials: string): string[] {
   const text = Buffer.from(credentials, "base64").toString("utf8");
   const colon = text.indexOf(":");

@@ -159,7 +159,12 @@ describe("a handshake on /relayb", () => {
 
   it("requires a key with the scope submit, and has a limit for each key", async () => {
     const run = await GatewayRun.open();
-    expect((await refusal(run, "api-key=bad")).status).toBe(401);
+    for (const query of ["", "api-key=bad"]) {
+      expect(await refusal(run, query)).toMatchObject({
+        status: 401,
+        headers: { "www-authenticate": "Bearer" },
+      });
+    }
     expect((await refusal(run, "api-key=reader")).body).toContain("scope_missing");
     for (let i = 0; i < 10; i++) await SubmissionClient.open(run);
     const { body } = await refusal(run, "api-key=good");
