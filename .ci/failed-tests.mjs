@@ -15,7 +15,9 @@ const relative = (name) => name.slice(name.indexOf("/test/") + 1);
 
 function printFailure(file, name, message) {
   const lines = message.split("\n").slice(0, lineLimit);
-  console.log(`failed ${relative(file)} > ${name}\n${lines.map((line) => `    ${line}`).join("\n")}`);
+  console.log(
+    `failed ${relative(file)} > ${name}\n${lines.map((line) => `    ${line}`).join("\n")}`,
+  );
 }
 
 /** Prints what was skipped, a line for each file, then what failed; returns how many lines of both there are. */
