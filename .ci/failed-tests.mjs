@@ -1,7 +1,8 @@
 // Reads vitest's JSON reports.
 //
-//   node failed-tests.mjs REPORT                prints every test that failed or was skipped; ends with
-//                                               status 1 if there is none: vitest itself failed
+//   node failed-tests.mjs REPORT                prints the files with skipped tests and every test that
+//                                               failed; ends with status 1 if there is none: vitest
+//                                               itself failed
 //   node failed-tests.mjs --files REPORT        prints the files with a failed test
 //   node failed-tests.mjs --merge REPORT AGAIN  replaces these files in REPORT by the report of a second
 //                                               run, and prints the tests that failed in the first only

@@ -144,8 +144,8 @@ export class Lifetimes<T extends object> {
 
   /**
    * A transaction with this lifetime landed in the slot, so its nonce is probably spent. Returns the lifetime.
-   * From now on, responses of nodes that do not know this slot to be confirmed do not count: they may lack the
-   * block whose hash it is, or still have the nonce's value.
+   * From now on, a response that it has expired counts only if the node knows this slot to be confirmed: others
+   * may lack the block whose hash it is.
    */
   landed(facts: LifetimeFacts, slot: bigint): Lifetime<T> | undefined {
     const lifetime = this.of(facts);

@@ -62,6 +62,13 @@ export function statusOf(reason: Reason | null): number {
   return errorTable[reason].httpStatus ?? 200;
 }
 
+/** A 401 needs a challenge (RFC 9110, 15.5.2). Java's HttpClient hides the status of a response without it. */
+const challengeHeaders = { ...browserHeaders, "www-authenticate": "Bearer" } as const;
+
+function refusalHeaders(reason: Reason): Headers {
+  return reason === "unauthorized" ? challengeHeaders : browserHeaders;
+}
+
 /** An error response before any call was parsed, so without an id. */
 export function refusalAnswer(
   reason: Reason,
@@ -76,7 +83,7 @@ export function refusalAnswer(
   };
   return {
     status: httpStatus ?? 500,
-    headers: { ...browserHeaders, ...more.headers },
+    headers: { ...refusalHeaders(reason), ...more.headers },
     body: writeJson({ jsonrpc: "2.0", error, id: null }),
   };
 }
@@ -115,7 +122,7 @@ function callsIn(text: string): Json | undefined {
 /** Error response of paths without JSON-RPC: {"error": {"reason", "message"}}. */
 export const plainRefusal: RefusalShape = (reason, message, { headers } = {}) => ({
   status: errorTable[reason].httpStatus ?? 500,
-  headers: { ...browserHeaders, ...headers },
+  headers: { ...refusalHeaders(reason), ...headers },
   body: writeJson({ error: { reason, message } }),
 });
 
@@ -137,11 +144,10 @@ export function serverRefusal(
 
 export function answerOf(error: ShredwayError): HttpResponse {
   const retryAfterSeconds = retryAfterOf(error);
-  const headers: Record<string, string> = {};
-  if (retryAfterSeconds !== undefined) headers["retry-after"] = String(retryAfterSeconds);
-  // A 401 must have it (RFC 9110, 15.5.2). Java's HttpClient hides the status of a response without it.
-  if (error.reason === "unauthorized") headers["www-authenticate"] = "Bearer";
-  return refusalAnswer(error.reason, error.message, { details: error.details, headers });
+  return refusalAnswer(error.reason, error.message, {
+    details: error.details,
+    headers: retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) },
+  });
 }
 
 /** Response to a WebSocket handshake of a paused key; undefined for 0 seconds. */

@@ -317,6 +317,6 @@ export class Callers {
       });
     }
     const { message } = unauthorized(problem);
-    return refuse("unauthorized", message, { headers: { "www-authenticate": "Bearer" } });
+    return refuse("unauthorized", message);
   }
 }

@@ -9,7 +9,8 @@
 // - The node's answer ends a transaction from commitment "confirmed" on. Failed calls change nothing.
 // - "expired" and "superseded" need a lifetime that is over (lifetimes.ts) and two answers of the node that
 //   it does not know the transaction: one asked after the lifetime was first found to be over, one after
-//   it was found so again. If a transaction landed with the same nonce value, one of each is enough.
+//   it was found so again. If a transaction landed with the same nonce value, one of each is enough,
+//   from a node that knows the slot of the landing.
 // - A node forgets results after some minutes, unless its whole history is searched. After a time without an
 //   answer, only a search of the history shows that it does not know a transaction. The history is also
 //   searched, once, if the lifetime was over at the call: the transaction may have landed long before.

@@ -10,6 +10,8 @@ interface Answer {
 
 const limits = { firstAskMs: 20_000, askMs: 4000, settleMs: 5000, asksMax: 4 };
 
+const facts = { lifetime: new Uint8Array(32).fill(1), nonce: null };
+
 class Run {
   readonly #lifetimes: Lifetimes<object>;
   readonly lifetime: Lifetime<object>;
@@ -31,12 +33,10 @@ class Run {
       },
       limits,
     );
-    const facts = { lifetime: new Uint8Array(32).fill(1), nonce: null };
     this.lifetime = this.#lifetimes.join(this, facts, 0);
   }
 
   landed(slot: bigint): void {
-    const facts = { lifetime: new Uint8Array(32).fill(1), nonce: null };
     this.#lifetimes.landed(facts, slot);
   }
 
