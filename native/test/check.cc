@@ -64,11 +64,12 @@ std::vector<std::vector<uint8_t>> read_lpb(const std::string& path) {
 }
 
 std::string hex(const uint8_t* bytes, size_t count) {
+  constexpr char digits[] = "0123456789abcdef";
   std::string out;
-  char pair[3];
+  out.reserve(2 * count);
   for (size_t i = 0; i < count; i++) {
-    std::snprintf(pair, sizeof pair, "%02x", bytes[i]);
-    out += pair;
+    out.push_back(digits[bytes[i] >> 4]);
+    out.push_back(digits[bytes[i] & 15]);
   }
   return out;
 }

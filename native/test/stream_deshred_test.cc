@@ -24,9 +24,11 @@ void push_for(ShredRing& ring, const Bytes& packet, uint8_t tiers, uint64_t rece
 struct Subscriber {
   std::unique_ptr<DeshredThread> thread;
   std::vector<StreamMessage> messages;
+  Bytes drained = Bytes(4u << 20);
+  const uint32_t worker_count;
   uint32_t generation = 0;
 
-  explicit Subscriber(uint32_t workers = 1) {
+  explicit Subscriber(uint32_t workers = 1) : worker_count(workers) {
     std::string error;
     thread = DeshredThread::start(workers, error);
     CHECK_EQ(error, std::string());
@@ -37,17 +39,24 @@ struct Subscriber {
     CHECK_EQ(thread->streams().publish(table.data(), table.size(), ++generation), std::string());
   }
   void drain() {
-    Bytes out(4u << 20);
-    const size_t bytes = thread->drain_streams(out.data(), out.size(), SIZE_MAX);
+    const size_t bytes = thread->drain_streams(drained.data(), drained.size(), SIZE_MAX);
     for (StreamMessage& message :
-         messages_of({out.begin(), out.begin() + static_cast<long>(bytes)}))
+         messages_of({drained.begin(), drained.begin() + static_cast<long>(bytes)}))
       if (message.head.kind != StreamMessageKind::filters_applied)
         messages.push_back(std::move(message));
   }
-  // Waits until the thread has read `batches` batches in its own decoder and drains.
+  // Waits until the thread has read all shreds, and `batches` batches in its own decoder, and
+  // drains. A tier may complete a batch with a later shred than this decoder.
   void drain_after(uint64_t batches) {
-    CHECK(eventually([&] { return counter(DeshredCounter::batches) >= batches; }));
+    CHECK(eventually(
+        [&] { return counter(DeshredCounter::batches) >= batches && has_read_everything(); }));
     drain();
+  }
+  // An empty ring has space for all its elements.
+  bool has_read_everything() const {
+    for (uint32_t worker = 0; worker < worker_count; worker++)
+      if (!thread->ring_of(worker).place(kQueuedShredsMax - 1)) return false;
+    return true;
   }
   uint64_t counter(DeshredCounter counter) const {
     return thread->counters().counters[static_cast<size_t>(counter)].get();

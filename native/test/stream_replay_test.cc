@@ -10,7 +10,7 @@ using namespace shredway::test;
 
 namespace {
 
-constexpr size_t kHistoryBytes = 64u << 20;
+constexpr size_t kHistoryBytes = 4u << 20;
 constexpr uint64_t kUnlimited = UINT64_MAX;
 
 // The control plane and the deshred thread in one thread, one step at a time.
@@ -19,6 +19,7 @@ struct Harness {
   std::vector<StreamFilter> filters{{.id = 0}};  // the observer, which is always live
   std::vector<ReplayRequest> replays;
   std::vector<StreamMessage> messages;
+  Bytes drained = Bytes(4u << 20);  // once: sanitizers make new memory expensive
   uint32_t generation = 0;
 
   explicit Harness(size_t history_bytes = kHistoryBytes) {
@@ -44,10 +45,9 @@ struct Harness {
     publish();
   }
   void drain() {
-    Bytes out(4u << 20);
-    while (const size_t bytes = streams.message_ring().drain(out.data(), out.size()))
+    while (const size_t bytes = streams.message_ring().drain(drained.data(), drained.size()))
       for (StreamMessage& message :
-           messages_of({out.begin(), out.begin() + static_cast<long>(bytes)}))
+           messages_of({drained.begin(), drained.begin() + static_cast<long>(bytes)}))
         messages.push_back(std::move(message));
   }
   void finish() {
