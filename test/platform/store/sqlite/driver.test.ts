@@ -88,6 +88,14 @@ describe("transactions", () => {
   });
 });
 
+describe("pages", () => {
+  it("stay in memory up to 32 MiB", async () => {
+    const driver = await files.driver();
+    const inKiB = -(32n << 10n);
+    expect(await driver.query("PRAGMA cache_size", [])).toEqual([[inKiB]]);
+  });
+});
+
 describe("other connections", () => {
   it("are reported, own changes are not", async () => {
     const clock = new ManualClock();
