@@ -105,4 +105,9 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     slots: 60,
     found: "a node that lagged did not know a pair's blockhash, which seemed a spent nonce",
   },
+  {
+    seed: 2706479072,
+    slots: 60,
+    found: "the slot did not move while the node was gone, before its answers had given a duration",
+  },
 ];

@@ -7,7 +7,7 @@ import { Violation } from "./relay-checks.ts";
 /** The clock is so exact this time after a start, and after node and cluster work again. */
 const exactMs = 10_000;
 const startMs = 3_000;
-/** Until two answers have given a slot duration, the clock stays at the last one, for a second. */
+/** An answer may be some slots old. */
 const behindMax = 6n;
 
 interface SlotChecksOptions {

@@ -11,10 +11,10 @@
 // it was at most 15 (20 and 21 in two of 300, `ceiling` then 3 short). After it doubled, the clock may
 // need 5 s or more.
 //
-// Without shreds, it measures the duration on the answers of the node, which is asked each second at first.
-// With one node, `now` was at most 3 slots late, and at most 1 after 10 s. With an address of several nodes,
-// each 0 to 3 slots late, it was 7 slots late to 4 early until 30 s, then 5 late to 2 early (400 simulated
-// runs of 2 minutes each, slots of 400 ms).
+// Without shreds, it measures the duration on the answers of the node, which is asked each second at first,
+// and assumes long slots until then. With one node, `now` was at most 1 slot late. With an address of several
+// nodes, each 0 to 3 slots late, it was 7 slots late to 5 early until 30 s, then 5 late to 2 early, also if
+// nobody answered for 5 s in the first half minute (400 simulated runs of 2 minutes each, slots of 400 ms).
 //
 // A scheduled leader can sign shreds of its own future slots at any time. An arrival therefore counts
 // only within 16 slots of the line's present, moves the line only together with others, and only while
@@ -55,7 +55,7 @@ interface SlotNow {
    * Age of the last observation that confirmed this source; 0 if it was made later than the given time.
    */
   readonly ageNs: bigint;
-  /** null: no duration is measured, and `slot` is the highest of the last answers of the node. */
+  /** null: no duration is measured, and `slot` may be late by a ninth of the slots since the last answer. */
   readonly slotNs: bigint | null;
 }
 
@@ -107,8 +107,9 @@ const rpcRecentMax = 5;
 /** A node had no further slot for so long, and its slots seem longer than `longSlotNs`: the cluster had stopped. */
 const standstillNs = 4e9;
 const longSlotNs = 2e9;
-/** Shorter than every plan for the network: how far it may be after an answer, without a duration. */
+/** Without a duration: shorter and longer than every plan for the network. */
 const shortestSlotNs = 100e6;
+const longestSlotNs = 450e6;
 /** A clock that is set back by less than this is not detected, which does no harm. */
 const stepBackNs = 1e9;
 
@@ -243,7 +244,6 @@ export class SlotClock {
     if (this.#baseNs === null) return null;
     const atNs = this.#relative(timeNs);
     const rpcAnswer = this.#rpc.at(-1);
-    const rpcSlot = this.#rpcSlotAt(atNs);
     const isFresh = (confirmedNs: number): boolean =>
       isTimely(confirmedNs, atNs) && atNs - confirmedNs <= forgottenAfterNs;
     let highest = Number.NEGATIVE_INFINITY;
@@ -252,10 +252,8 @@ export class SlotClock {
       const silentNs = Math.max(0, atNs - this.#confirmedNs - silentAfterNs);
       highest = slotAt(this.#line, atNs) + nearSlots + silentNs / this.#line.slotNs / 4;
     }
-    if (rpcAnswer && rpcSlot !== null && isFresh(rpcAnswer.timeNs)) {
-      const isExtrapolated = this.#slotNsBy("rpc") !== null;
-      const passed = isExtrapolated ? 0 : Math.max(0, atNs - rpcAnswer.timeNs) / shortestSlotNs;
-      highest = Math.max(highest, rpcSlot + passed + rpcNearSlots);
+    if (rpcAnswer && isFresh(rpcAnswer.timeNs)) {
+      highest = Math.max(highest, (this.#rpcSlotAt(atNs, shortestSlotNs) ?? 0) + rpcNearSlots);
     }
     return Number.isFinite(highest) ? BigInt(Math.max(0, Math.floor(highest))) : null;
   }
@@ -430,12 +428,14 @@ export class SlotClock {
 
   /**
    * The second-highest of the last five answers, each extrapolated to `atNs`: nodes fall behind, and one that is
-   * ahead errs. Without a duration, the highest.
+   * ahead errs. Without a duration, the highest, and what has passed since the last one with slots of `assumedNs`.
    */
-  #rpcSlotAt(atNs: number): number | null {
+  #rpcSlotAt(atNs: number, assumedNs = longestSlotNs): number | null {
     const recent = this.#rpc.slice(-rpcRecentMax);
     const slotNs = this.#slotNsBy("rpc");
-    if (slotNs === null) return recent.length === 0 ? null : highestSlotOf(recent);
+    const last = recent.at(-1);
+    if (!last) return null;
+    if (slotNs === null) return highestSlotOf(recent) + Math.max(0, atNs - last.timeNs) / assumedNs;
     const slots = recent.map((answer) => answer.slot + (atNs - answer.timeNs) / slotNs);
     slots.sort((one, other) => other - one);
     return slots[1] ?? slots[0] ?? null;

@@ -13,7 +13,7 @@ describe("RPC", () => {
     const clock = new SlotClock();
     clock.noteRpc(firstSlot, startNs);
     expect(clock.now(startNs + 3n * second)).toEqual({
-      slot: firstSlot,
+      slot: firstSlot + 6n,
       source: "rpc",
       ageNs: 3n * second,
       slotNs: null,
@@ -28,6 +28,33 @@ describe("RPC", () => {
     expect(clock.timeOf(firstSlot + 100n)).toBe(startNs + 25n * second);
     expect(clock.ceiling(startNs + 20n * second)).toBe(firstSlot + 80n + 32n);
     expect(clock.ceiling(startNs + 60n * second)).toBeNull();
+  });
+
+  it.each([1n, 2n, 5n, 20n])(
+    "continues with slots of 450 ms if the node answers no more after %s s",
+    (answeringS) => {
+      const clock = new SlotClock();
+      const slotAfter = (ns: bigint): bigint => firstSlot + ns / (400n * msNs);
+      for (let atS = 0n; atS < answeringS; atS++) {
+        const behind = atS % 3n; // one of several nodes answers
+        clock.noteRpc(slotAfter(atS * second) - behind, startNs + atS * second);
+      }
+      for (let afterS = answeringS; afterS < answeringS + 10n; afterS++) {
+        const late = slotAfter(afterS * second) - (clock.slotAt(startNs + afterS * second) ?? 0n);
+        expect(Number(late)).toBeLessThanOrEqual(6);
+        expect(Number(late)).toBeGreaterThanOrEqual(-5);
+      }
+      const { slotNs } = clock.now(startNs + answeringS * second) ?? {};
+      if (answeringS <= 2n) expect(slotNs).toBeNull();
+    },
+  );
+
+  it("does not run away from a cluster that has stopped", () => {
+    const clock = new SlotClock();
+    for (let i = 0n; i < 60n; i++) {
+      clock.noteRpc(firstSlot, startNs + i * second);
+      expect(clock.slotAt(startNs + i * second + 900n * msNs)).toBeLessThanOrEqual(firstSlot + 2n);
+    }
   });
 
   it("ranks after shreds, and before them after a long silence", () => {
