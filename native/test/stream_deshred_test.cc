@@ -24,7 +24,7 @@ void push_for(ShredRing& ring, const Bytes& packet, uint8_t tiers, uint64_t rece
 struct Subscriber {
   std::unique_ptr<DeshredThread> thread;
   std::vector<StreamMessage> messages;
-  Bytes drained = Bytes(4u << 20);
+  Bytes drained = Bytes(4u << 20);  // once: sanitizers make new memory expensive
   const uint32_t worker_count;
   uint32_t generation = 0;
 

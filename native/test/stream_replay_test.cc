@@ -10,7 +10,7 @@ using namespace shredway::test;
 
 namespace {
 
-constexpr size_t kHistoryBytes = 4u << 20;
+constexpr size_t kHistoryBytes = 64u << 20;
 constexpr uint64_t kUnlimited = UINT64_MAX;
 
 // The control plane and the deshred thread in one thread, one step at a time.

@@ -55,7 +55,7 @@ interface SlotNow {
    * Age of the last observation that confirmed this source; 0 if it was made later than the given time.
    */
   readonly ageNs: bigint;
-  /** null: no duration is measured, and `slot` may be late by a ninth of the slots since the last answer. */
+  /** null: no duration is measured, and the slots since the last answer of the node count as 450 ms. */
   readonly slotNs: bigint | null;
 }
 
@@ -108,8 +108,7 @@ const rpcRecentMax = 5;
 const standstillNs = 4e9;
 const longSlotNs = 2e9;
 /** Without a duration: shorter and longer than every plan for the network. */
-const shortestSlotNs = 100e6;
-const longestSlotNs = 450e6;
+const assumedSlotNs = { shortest: 100e6, longest: 450e6 } as const;
 /** A clock that is set back by less than this is not detected, which does no harm. */
 const stepBackNs = 1e9;
 
@@ -243,7 +242,8 @@ export class SlotClock {
   ceiling(timeNs: bigint): bigint | null {
     if (this.#baseNs === null) return null;
     const atNs = this.#relative(timeNs);
-    const rpcAnswer = this.#rpc.at(-1);
+    const answeredNs = this.#rpc.at(-1)?.timeNs ?? Number.NEGATIVE_INFINITY;
+    const rpcSlot = this.#rpcSlotAt(atNs, assumedSlotNs.shortest);
     const isFresh = (confirmedNs: number): boolean =>
       isTimely(confirmedNs, atNs) && atNs - confirmedNs <= forgottenAfterNs;
     let highest = Number.NEGATIVE_INFINITY;
@@ -252,9 +252,8 @@ export class SlotClock {
       const silentNs = Math.max(0, atNs - this.#confirmedNs - silentAfterNs);
       highest = slotAt(this.#line, atNs) + nearSlots + silentNs / this.#line.slotNs / 4;
     }
-    if (rpcAnswer && isFresh(rpcAnswer.timeNs)) {
-      highest = Math.max(highest, (this.#rpcSlotAt(atNs, shortestSlotNs) ?? 0) + rpcNearSlots);
-    }
+    if (rpcSlot !== null && isFresh(answeredNs))
+      highest = Math.max(highest, rpcSlot + rpcNearSlots);
     return Number.isFinite(highest) ? BigInt(Math.max(0, Math.floor(highest))) : null;
   }
 
@@ -430,7 +429,7 @@ export class SlotClock {
    * The second-highest of the last five answers, each extrapolated to `atNs`: nodes fall behind, and one that is
    * ahead errs. Without a duration, the highest, and what has passed since the last one with slots of `assumedNs`.
    */
-  #rpcSlotAt(atNs: number, assumedNs = longestSlotNs): number | null {
+  #rpcSlotAt(atNs: number, assumedNs: number = assumedSlotNs.longest): number | null {
     const recent = this.#rpc.slice(-rpcRecentMax);
     const slotNs = this.#slotNsBy("rpc");
     const last = recent.at(-1);
